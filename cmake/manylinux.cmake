@@ -1,6 +1,6 @@
 # A toolchain for libraries that any Linux with glibc 2.28 or newer loads, as Python wheels hold them
 # (manylinux_2_28): clang, its C++ library and the stubs of an old glibc, all from the PyPI package `ziglang`.
-# scripts/wheel-runtime uses it. Programs and libraries carry their C++ library in themselves.
+# scripts/wheel uses it. Programs and libraries carry their C++ library in themselves.
 #
 #   NORMC_ZIG        the program `zig`; by default the one that scripts/setup --wheel installs
 #   NORMC_PROCESSOR  x86_64 or aarch64
@@ -24,6 +24,7 @@ find_program(CMAKE_RANLIB NAMES llvm-ranlib-22 llvm-ranlib REQUIRED)
 set(NORMC_CCACHE "" CACHE FILEPATH "zig has a cache of its own")
 
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
 # The build folder holds what is installed: a search path that CMake fills in later is one of empty names, and
 # those mean the current folder.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)

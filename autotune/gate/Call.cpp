@@ -158,7 +158,7 @@ normc_status Call::execute() {
   return normc_execute(buffers_->plan, &buffers_->arguments->args());
 }
 
-CallResult Call::run(Execute execute) {
+CallResult Call::run(const Execute& execute) {
   Buffers& b = *buffers_;
   CallResult result;
   if (!b.refusal.empty()) {

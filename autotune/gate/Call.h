@@ -35,7 +35,7 @@ class Call {
   ~Call();
 
   /// Restores inputs, poisons outputs, executes, collects.
-  CallResult run(Execute execute = normc_execute);
+  CallResult run(const Execute& execute = normc_execute);
   /// Executes again on the current content of the buffers: the body of a timing loop. On a device it only
   /// enqueues.
   normc_status execute();

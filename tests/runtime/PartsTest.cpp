@@ -203,7 +203,8 @@ TEST_F(PartsRefusal, IsThatOfTheWholeCall) {
   EXPECT_EQ(refused([](Call& c) { c.dy = {}; }),
             "INVALID_ARGUMENT: dy is null; layer_norm:backward@f32[*x*] needs it");
   EXPECT_TRUE(has(refused([](Call& c) { c.workspace = {}; }), "INVALID_ARGUMENT: workspace has 0 bytes"));
-  EXPECT_TRUE(has(refused([&](Call& c) { c.dx = norm.matrix(norm.x); }), "INVALID_ARGUMENT: dx is written and overlaps x"));
+  EXPECT_TRUE(has(refused([&](Call& c) { c.dx = norm.matrix(norm.x); }),
+                  "INVALID_ARGUMENT: dx is written and overlaps x"));
 }
 
 TEST_F(PartsRefusal, OfPhasesWithoutABarrier) {

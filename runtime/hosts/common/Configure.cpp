@@ -1,5 +1,6 @@
 #include "runtime/hosts/common/Configure.h"
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -34,9 +35,10 @@ DLDataType typeNamed(std::string_view name) {
 }
 
 Entry entryNamed(std::string_view text) {
-  for (const Entry each : {Entry::Forward, Entry::Backward, Entry::Infer, Entry::InferBackward})
-    if (name(each) == text) return each;
-  throw std::invalid_argument("no entry has the name '" + std::string(text) + "'");
+  const auto found = std::find(std::begin(kEntries), std::end(kEntries), text);
+  if (found == std::end(kEntries))
+    throw std::invalid_argument("no entry has the name '" + std::string(text) + "'");
+  return Entry(found - std::begin(kEntries));
 }
 
 json fieldsOf(const std::vector<normc_field>& fields) {
@@ -79,10 +81,11 @@ const char* normc_hosts_set_log(normc_log log) {
 }
 
 const char* normc_hosts_describe(const char* text, const char* entry, const char* data, const char* params,
-                                 const char** result) {
+                                 int mask, const char** result) {
   return guarded([&] {
     thread_local std::string said;
     Request request{.entry = entryNamed(entry), .data = typeNamed(data), .params = typeNamed(params)};
+    request.mask = mask != 0;
     request.channelsFirst = NormText::parse(text).channelsFirst;
     const Prepared& prepared = Registry::get().prepared(text, request);
     json numbers = json::object();
@@ -94,6 +97,9 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
                 {"bias", prepared.bias},
                 {"state", fieldsOf(prepared.state)},
                 {"saved", fieldsOf(prepared.saved)},
+                {"y", prepared.y},
+                {"dx", prepared.dx},
+                {"partial", prepared.partialBytes / sizeof(double)},
                 {"reads_state", prepared.readsState},
                 {"writes_state", prepared.writesState},
                 {"numbers", numbers}}

@@ -13,12 +13,13 @@ NORMC_API const char* normc_hosts_set_compiler(const char* program, const char* 
 NORMC_API const char* normc_hosts_set_log(normc_log);
 
 /// Gives what a graph has to know of an operator before it runs, as JSON in `json`:
-///   {"scale": true, "bias": true, "scale_gradient": false, "bias_gradient": false,
-///    "reads_state": false, "writes_state": true,
+///   {"scale": true, "bias": true, "y": true, "dx": false, "scale_gradient": false, "bias_gradient": false,
+///    "reads_state": false, "writes_state": true, "partial": 0,
 ///    "state": [{"name": "psi2", "dtype": "f32", "shape": ["features"], "init": 1.0}, ...],
 ///    "saved": [{"name": "rstd", "dtype": "f32", "shape": ["segments", "rows", 1], "init": 0.0}, ...],
 ///    "numbers": {"epsilon": 1e-05}}
-/// `entry`: "forward", ...; `data` and `params`: "f32", ...; an empty `params` is the default.
+/// `entry`: "forward", ...; `data` and `params`: "f32", ...; an empty `params` is the default. `mask`: 1 with
+/// one.
 NORMC_API const char* normc_hosts_describe(const char* text, const char* entry, const char* data,
-                                           const char* params, const char** json);
+                                           const char* params, int mask, const char** json);
 }

@@ -21,8 +21,6 @@ using host::Context;
 using host::Package;
 using host::Plan;
 
-constexpr std::array<std::string_view, 4> kEntries = {"forward", "backward", "infer", "infer_backward"};
-
 std::string_view name(DLDataType type) {
   if (type.code == kDLBfloat) return "bf16";
   return type.bits == 64 ? "f64" : type.bits == 16 ? "f16" : "f32";
@@ -38,10 +36,12 @@ Types typesOf(const Request& request) {
 /// An open package.
 struct Opened {
   Package package;
+  std::set<std::string> norms;
   std::vector<bool> anyFeatures;  ///< of its kernels
 
   Opened(const Context& context, const std::string& path) : package(context, path) {
     const auto manifest = nlohmann::json::parse(package.manifest());
+    for (const auto& norm : manifest.at("norms")) norms.insert(norm.at("name"));
     for (const auto& kernel : manifest.at("kernels")) anyFeatures.push_back(kernel.at("features").is_null());
   }
 };
@@ -63,8 +63,6 @@ thread_local std::array<Recent, 64> recent;
 
 }  // namespace
 
-std::string_view name(Entry entry) { return kEntries[size_t(entry)]; }
-
 Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(r), plan(std::move(p)) {
   state = plan.stateFields(text.features);
   saved = plan.savedFields(Plan::sizes(1, 1, text.features));
@@ -72,9 +70,13 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     readsState |= (field.access & NORMC_FIELD_READ) != 0;
     writesState |= (field.access & NORMC_FIELD_WRITTEN) != 0;
   }
+  const normc_sizes sizes = Plan::sizes(1, 1, text.features);
+  host::check(normc_plan_partial_bytes(plan.get(), &sizes, &partialBytes));
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
     if (is == "scale") scale = true;
+    if (is == "y") y = true;
+    if (is == "dx") dx = true;
     if (is == "bias") bias = true;
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
@@ -167,6 +169,7 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
   options.device_type = request.device.device_type;
   options.device_id = request.device.device_id;
   for (const auto& opened : all->second) {
+    if (!opened->norms.contains(text.name)) continue;
     try {
       Plan plan(opened->package, problem, options);
       std::vector<normc_number> numbers;

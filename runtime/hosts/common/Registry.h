@@ -14,9 +14,22 @@
 
 namespace normc::hosts {
 
-enum class Entry : uint8_t { Forward, Backward, Infer, InferBackward };
-std::string_view name(Entry);
-inline bool isBackward(Entry entry) { return entry == Entry::Backward || entry == Entry::InferBackward; }
+enum class Entry : uint8_t {
+  Forward,
+  Backward,
+  Infer,
+  InferBackward,
+  ForwardReduce,
+  ForwardApply,
+  BackwardReduce,
+  BackwardApply,
+  Commit,
+};
+/// The names of the entries in a problem, in their order.
+inline constexpr std::string_view kEntries[] = {
+    "forward",       "backward",        "infer",          "infer_backward", "forward_reduce",
+    "forward_apply", "backward_reduce", "backward_apply", "commit",
+};
 
 /// What a plan is made for, beside the text.
 struct Request {
@@ -37,8 +50,9 @@ struct Prepared {
   host::Plan plan;
   std::vector<normc_field> state, saved;
   /// Tensors that the plan takes.
-  bool scale = false, bias = false, dscale = false, dbias = false;
+  bool scale = false, bias = false, y = false, dx = false, dscale = false, dbias = false;
   bool readsState = false, writesState = false;
+  size_t partialBytes = 0;  ///< of the sums of one rank
 };
 
 class Registry {

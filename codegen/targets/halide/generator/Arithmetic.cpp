@@ -60,7 +60,11 @@ Expr pairwise(Exprs terms, Combiner combiner) {
 
 Expr middle(const Exprs& v) {
   auto half = [](Expr a, Expr b) { return product(sum(a, b), make_const(a.type(), 0.5)); };
-  if (v.size() == 8) return middle({half(v[0], v[1]), half(v[2], v[3]), half(v[4], v[5]), half(v[6], v[7])});
+  if (v.size() > 4) {
+    Exprs halves;
+    for (size_t i = 0; i < v.size(); i += 2) halves.push_back(half(v[i], v[i + 1]));
+    return middle(halves);
+  }
   // A NaN of either operand is passed on, as arith.minimumf does.
   auto low = [](Expr a, Expr b) { return select(!equal(a, a) || less(a, b), a, b); };
   auto high = [](Expr a, Expr b) { return select(!equal(a, a) || less(b, a), a, b); };

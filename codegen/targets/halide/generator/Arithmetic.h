@@ -44,7 +44,7 @@ Expr maximum(Expr, Expr);
 Expr combined(Combiner, Expr, Expr);
 Expr identityOf(Combiner, Halide::Type);
 Expr pairwise(Exprs, Combiner = Combiner::Add);
-/// Returns a robust centre of four or eight values (codegen/lower/Loops.h).
+/// Returns a robust centre of 4, 8 or 16 values (codegen/lower/Loops.h).
 Expr middle(const Exprs&);
 
 }  // namespace normc::halide

@@ -183,7 +183,9 @@ Expr Translation::count(const Op& op, Nest* nest, const Replica* replica) {
           nullptr);
   } else if (op.text == "slab") {
     n = m_.rows();
-    if (masked)
+    if (masked && replica->valid.defined())
+      n = replica->valid;
+    else if (masked)
       n = countValid(
           "", n,
           [&](Expr i) {

@@ -69,6 +69,7 @@ class Translation {
   struct Replica {
     Coordinates at;
     Values values;
+    Expr valid;  ///< rows of its slab, once counted
   };
   using Replicas = std::vector<Replica>;
   Coordinates unitCoordinates(Expr unit);
@@ -102,7 +103,12 @@ class Translation {
 
   //===-- A value near the mean (Probe.cpp) ---------------------------------------------===//
   void probe(const Op&, Nest&, Replicas&, int64_t lanes);
-  Expr maskedProbe(const Op&, Nest&, const Replica&, int64_t lanes);
+  Expr maskedProbe(const Op&, Nest&, Replica&, int64_t lanes);
+  /// Returns a stage of 16 valid rows, spread over all valid ones: each lane is the number of rows from one
+  /// on. Over all segments it is computed once in a task.
+  Stage rowsFrom(Nest&, Replica&, const Expr& units);
+  /// Returns the coordinates of a row of the slab, counted over its segments.
+  Coordinates maskedUnit(Coordinates, const Expr& unit) const;
   Coordinates probedPlace(Coordinates, int64_t i, int64_t parts) const;
   Expr probedFeature(const Coordinates&, int64_t i, int64_t parts) const;
   Expr sampled(const Op& probe, const Coordinates&) const;  ///< the value of one element
@@ -152,6 +158,7 @@ class Translation {
   std::vector<int> unsettled_;  ///< values that are computed again wherever they are used
   std::vector<Halide::Func> atRoot_;
   std::map<std::string, Expr> counts_;
+  std::optional<Stage> rowsFrom_;
   int64_t longestChain_ = 0;
 };
 

@@ -59,10 +59,10 @@ class Library:
         if reason:
             raise Error(reason.decode())
 
-    def _facts(self, norm, entry, data, params=""):
+    def _facts(self, norm, entry, data, params="", mask=False):
         """Returns what is known of an operator before it runs: see Configure.h."""
         text = ctypes.c_char_p()
-        self.call("describe", norm, entry, data, params, ctypes.byref(text))
+        self.call("describe", norm, entry, data, params, int(mask), ctypes.byref(text))
         return json.loads(text.value)
 
 

@@ -18,13 +18,15 @@ from ._modules import (
     LayerNorm,
     RMSNorm,
 )
-from ._state import Norm, PowerNorm, PowerNormV, commit, norm
+from ._ranks import Exchange, SyncBatchNorm, commit, synchronise
 from ._replace import replace
+from ._state import Norm, PowerNorm, PowerNormV, norm
 
 __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Exchange",
     "GroupNorm",
     "InstanceNorm1d",
     "InstanceNorm2d",
@@ -34,8 +36,10 @@ __all__ = [
     "PowerNorm",
     "PowerNormV",
     "RMSNorm",
+    "SyncBatchNorm",
     "commit",
     "functional",
     "norm",
     "replace",
+    "synchronise",
 ]

@@ -4,6 +4,8 @@ Eager code, torch.compile and torch.export run Functions with one `forward(ctx, 
 need `setup_context`, which costs 70 us a call elsewhere. A second derivative fails loudly in both.
 """
 
+import functools
+
 import torch
 from torch.autograd.function import once_differentiable
 
@@ -20,8 +22,22 @@ def _needs_gradient(x, scale, bias):
     )
 
 
+def _first_order(backward):
+    """Returns a backward whose result has no derivative, and says so. Only a pass that records a graph
+    (create_graph=True) pays for torch's once_differentiable: 2 us of CPU."""
+    loud = once_differentiable(backward)
+
+    @functools.wraps(backward)
+    def either(ctx, *gradients):
+        return loud(ctx, *gradients) if torch.is_grad_enabled() else backward(ctx, *gradients)
+
+    return either
+
+
 def _placed(gradients, wanted):
     """Returns dx, dscale, dbias, with None for each that is not wanted."""
+    if all(wanted):
+        return gradients[:3]
     rest = iter(gradients)
     return [next(rest) if each else None for each in wanted]
 
@@ -31,43 +47,70 @@ class _Exact(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, norm, x, scale, bias, mask, *state):
-        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
-        saved, following = rest[: len(rest) - len(state)], rest[len(rest) - len(state) :]
+        out = _ops.forward(x, scale, bias, mask, state or None, norm)
         ctx.norm = norm
-        ctx.save_for_backward(x, scale, bias, mask, *saved)
         if not state:
-            return y
+            ctx.save_for_backward(x, scale, bias, mask, *out[1:])
+            return out[0]
+        following = out[-len(state) :]
+        ctx.save_for_backward(x, scale, bias, mask, *out[1 : -len(state)])
         ctx.mark_non_differentiable(*following)
-        return (y, *following)
+        return (out[0], *following)
 
     @staticmethod
-    @once_differentiable
+    @_first_order
     def backward(ctx, dy, *_):
         x, scale, bias, mask, *saved = ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:4]
-        gradients = _ops.backward(x, dy, scale, bias, mask, saved, [], ctx.norm, *wanted)
+        gradients = _ops.backward(x, dy, scale, bias, mask, saved, None, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * (len(ctx.needs_input_grad) - 5))
 
 
 class _Carried(torch.autograd.Function):
-    """A norm whose backward moves the state: PowerNorm and its kin. Forward is pure; backward commits what both
-    made to the state that forward was given, so recomputation (checkpointing) and skipped passes are right."""
+    """A norm whose backward moves the state: PowerNorm and its kin. Forward is pure; backward gives the owner what
+    both made of the state, so recomputation (checkpointing) and skipped passes are right."""
 
     @staticmethod
-    def forward(ctx, norm, commit, x, scale, bias, mask, *state):
-        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
-        ctx.norm, ctx.commit, ctx.count = norm, commit, len(state)
+    def forward(ctx, norm, owner, x, scale, bias, mask, *state):
+        y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
+        ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
+        if not torch.compiler.is_compiling():
+            ctx.before = state[0], state[0]._version
         ctx.save_for_backward(x, scale, bias, mask, *rest)
         return y
 
     @staticmethod
-    @once_differentiable
+    @_first_order
     def backward(ctx, dy):
         x, scale, bias, mask, *rest = ctx.saved_tensors
+        if not torch.compiler.is_compiling():
+            ctx.owner._check_unchanged(*ctx.before)
         saved, following = rest[: -ctx.count], rest[-ctx.count :]
         wanted = ctx.needs_input_grad[2:5]
         made = _ops.backward(x, dy, scale, bias, mask, saved, following, ctx.norm, *wanted)
-        ctx.commit(made[sum(wanted) :])
+        ctx.owner._commit(made[sum(wanted) :])
+        return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
+
+
+class _CarriedAtOnce(torch.autograd.Function):
+    """The same where forward commits: backward moves the state that it finds. Returns y and the next state."""
+
+    @staticmethod
+    def forward(ctx, norm, owner, x, scale, bias, mask, *state):
+        y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
+        saved, following = rest[: -len(state)], rest[-len(state) :]
+        ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
+        ctx.save_for_backward(x, scale, bias, mask, *saved)
+        ctx.mark_non_differentiable(*following)
+        return (y, *following)
+
+    @staticmethod
+    @_first_order
+    def backward(ctx, dy, *_):
+        x, scale, bias, mask, *saved = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[2:5]
+        made = _ops.backward(x, dy, scale, bias, mask, saved, list(ctx.owner.state), ctx.norm, *wanted)
+        ctx.owner._store(made[sum(wanted) :])
         return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
 
 
@@ -81,7 +124,7 @@ class _Inferred(torch.autograd.Function):
         return _ops.infer(x, scale, bias, mask, state, norm)
 
     @staticmethod
-    @once_differentiable
+    @_first_order
     def backward(ctx, dy):
         x, scale, bias, mask, *state = ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:4]
@@ -96,7 +139,7 @@ class _ExactTransformed(torch.autograd.Function):
 
     @staticmethod
     def forward(norm, x, scale, bias, mask, *state):
-        return tuple(_ops.forward(x, scale, bias, mask, state, norm))
+        return tuple(_ops.forward(x, scale, bias, mask, state or None, norm))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -107,11 +150,11 @@ class _ExactTransformed(torch.autograd.Function):
         ctx.count = len(state)
 
     @staticmethod
-    @once_differentiable
+    @_first_order
     def backward(ctx, dy, *_):
         x, scale, bias, mask, *saved = ctx.saved_tensors
         wanted = ctx.needs_input_grad[1:4]
-        gradients = _ops.backward(x, dy, scale, bias, mask, saved, [], ctx.norm, *wanted)
+        gradients = _ops.backward(x, dy, scale, bias, mask, saved, None, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * ctx.count)
 
 
@@ -132,7 +175,7 @@ class _InferredTransformed(torch.autograd.Function):
 
 
 def _is_transformed():
-    return not torch.compiler.is_compiling() and _transforming()
+    return _transforming() and not torch.compiler.is_compiling()
 
 
 def normalize(norm, x, scale=None, bias=None, mask=None):
@@ -141,7 +184,7 @@ def normalize(norm, x, scale=None, bias=None, mask=None):
         return _ExactTransformed.apply(norm, x, scale, bias, mask)[0]
     if _needs_gradient(x, scale, bias):
         return _Exact.apply(norm, x, scale, bias, mask)
-    return _ops.infer(x, scale, bias, mask, (), norm)
+    return _ops.infer(x, scale, bias, mask, None, norm)
 
 
 def train(norm, x, scale, bias, mask, state):
@@ -152,22 +195,28 @@ def train(norm, x, scale, bias, mask, state):
     if _needs_gradient(x, scale, bias):
         y, *following = _Exact.apply(norm, x, scale, bias, mask, *state)
         return y, following
-    y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
+    y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
     return y, rest[len(rest) - len(state) :]
 
 
-def train_carried(norm, x, scale, bias, mask, state, commit):
-    """Returns y of a norm whose backward moves the state. `commit` gets the next state: in backward, or at once
-    where nothing needs a gradient."""
+def train_carried(norm, x, scale, bias, mask, state, owner):
+    """Returns y of a norm whose backward moves the state of `owner`, a Norm, which says when it commits."""
     if _is_transformed():
         raise RuntimeError(
             "the backward of " + norm.split("[")[0] + " changes its state, which a transform of torch.func cannot; "
             "use autograd, or eval mode"
         )
-    if _needs_gradient(x, scale, bias):
-        return _Carried.apply(norm, commit, x, scale, bias, mask, *state)
-    y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
-    commit(rest[len(rest) - len(state) :])
+    differentiable = _needs_gradient(x, scale, bias)
+    if differentiable and owner.commit_at != "forward":
+        return _Carried.apply(norm, owner, x, scale, bias, mask, *state)
+    if differentiable:
+        y, *following = _CarriedAtOnce.apply(norm, owner, x, scale, bias, mask, *state)
+        owner._store(following)
+        return y
+    y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
+    # The first pass of a checkpoint runs without gradients, and must change nothing.
+    if torch.is_grad_enabled() or owner.commit_at == "forward":
+        owner._commit(rest[len(rest) - len(state) :])
     return y
 
 

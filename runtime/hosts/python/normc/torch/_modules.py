@@ -14,7 +14,8 @@ class LayerNorm(torch.nn.LayerNorm):
     def forward(self, input):
         if self.weight is None:
             _check_shape(input, self.normalized_shape)
-        return _autograd.normalize(_row(self, "layer_norm", self.eps), input, self.weight, self.bias)
+        text = row_text("layer_norm", self.normalized_shape, self.eps)
+        return _autograd.normalize(text, input, self.weight, self.bias)
 
 
 class RMSNorm(torch.nn.RMSNorm):
@@ -22,14 +23,7 @@ class RMSNorm(torch.nn.RMSNorm):
         if self.weight is None:
             _check_shape(input, self.normalized_shape)
         eps = torch.finfo(input.dtype).eps if self.eps is None else self.eps
-        return _autograd.normalize(_row(self, "rms_norm", eps), input, self.weight)
-
-
-def _row(module, norm, eps):
-    features = 1
-    for size in module.normalized_shape:
-        features *= size
-    return row_text(norm, features, eps)
+        return _autograd.normalize(row_text("rms_norm", self.normalized_shape, eps), input, self.weight)
 
 
 class GroupNorm(torch.nn.GroupNorm):
@@ -80,7 +74,7 @@ class StateKept:
             cast = fn(tensor)
             if id(tensor) not in state or cast.dtype in (torch.float64, tensor.dtype) or not cast.is_floating_point():
                 return cast
-            return fn(tensor.to(torch.float32)).to(torch.float32) if cast.dtype != torch.float32 else cast
+            return tensor.to(cast.device, torch.float32)
 
         state = {id(buffer) for buffer in self._buffers.values() if buffer is not None}
         return super()._apply(kept, recurse)
@@ -107,8 +101,7 @@ class _BatchNorm(StateKept):
         state = (self.num_batches_tracked, self.running_mean, self.running_var)
         y, following = _autograd.train(norm, input, self.weight, self.bias, None, state)
         with torch.no_grad():
-            for buffer, value in zip(state, following):
-                buffer.copy_(value)
+            torch._foreach_copy_(state, following)
         return y
 
     def _fresh(self, input):

@@ -28,13 +28,13 @@ def name_of(dtype):
         raise TypeError(f"a norm takes {', '.join(map(str, _NAMES))}, not {dtype}") from None
 
 
-def facts(norm, entry, x, parameter=None):
-    """Returns the facts of a norm for the types of these tensors."""
+def facts(norm, entry, x, parameter=None, mask=None):
+    """Returns the facts of a norm for these tensors."""
     params = "" if parameter is None else name_of(parameter.dtype)
     data = name_of(x.dtype)
     if params in ("f64" if data == "f64" else "f32", ""):
         params = ""
-    return library.facts(norm, entry, data, params)
+    return library.facts(norm, entry, data, params, mask is not None)
 
 
 def is_channels_first(norm):
@@ -87,12 +87,12 @@ def _(x, scale, bias, mask, state, norm):
 
 @torch.library.register_fake("normc::forward")
 def _(x, scale, bias, mask, state, norm):
-    known = facts(norm, "forward", x, scale)
+    known = facts(norm, "forward", x, scale, mask)
     return [_like(x, norm), *_fields(known["saved"], x, norm), *_fields(known["state"], x, norm)]
 
 
-def _gradients(x, scale, bias, norm, entry, dx, dscale, dbias):
-    known = facts(norm, entry, x, scale)
+def _gradients(x, scale, bias, mask, norm, entry, dx, dscale, dbias):
+    known = facts(norm, entry, x, scale if scale is not None else bias, mask)
     made = [_like(x, norm)] if dx else []
     for wanted, like in ((dscale and known["scale_gradient"], scale), (dbias and known["bias_gradient"], bias)):
         if wanted:
@@ -102,13 +102,13 @@ def _gradients(x, scale, bias, norm, entry, dx, dscale, dbias):
 
 @torch.library.register_fake("normc::backward")
 def _(x, dy, scale, bias, mask, saved, state, norm, dx, dscale, dbias):
-    known, made = _gradients(x, scale, bias, norm, "backward", dx, dscale, dbias)
+    known, made = _gradients(x, scale, bias, mask, norm, "backward", dx, dscale, dbias)
     return made + (_fields(known["state"], x, norm) if known["writes_state"] else [])
 
 
 @torch.library.register_fake("normc::infer_backward")
 def _(x, dy, scale, bias, mask, state, norm, dx, dscale, dbias):
-    return _gradients(x, scale, bias, norm, "infer_backward", dx, dscale, dbias)[1]
+    return _gradients(x, scale, bias, mask, norm, "infer_backward", dx, dscale, dbias)[1]
 
 
 def _slices(operator):

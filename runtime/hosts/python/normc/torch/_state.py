@@ -20,9 +20,9 @@ class Norm(StateKept, torch.nn.Module):
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
     commit      when the state takes what a training step makes, for norms whose backward changes it:
-                "backward"  in backward: a forward alone, or one that checkpointing repeats, changes nothing
+                "backward"  in backward: a forward under no_grad, or one that checkpointing repeats, changes nothing
                 "forward"   in forward, and nu in backward: a layer may run several times in one pass
-                "step"      when `normc.torch.commit(model)` is called
+                "step"      when `normc.torch.commit(model)` is called: what the last backward made
 
     forward(x, mask=None): mask is True for real rows, where the norm has a padding rule. The state is held in
     f32 (f64 for a module in f64), whatever the module is cast to.
@@ -51,12 +51,18 @@ class Norm(StateKept, torch.nn.Module):
         for field in known["state"]:
             shape = [{"features": features}.get(axis, axis) for axis in field["shape"] if axis != 1]
             exact = torch.int64 if field["dtype"] == "i64" else kind
-            self.register_buffer(field["name"], torch.full(shape, field["init"], dtype=exact, device=device))
-        self._pending = None
+            for prefix in ("", "_next_") if self._carried and commit == "step" else ("",):
+                value = torch.full(shape, field["init"], dtype=exact, device=device)
+                self.register_buffer(prefix + field["name"], value, persistent=not prefix)
 
     @property
     def state(self):
         return tuple(self._buffers[name] for name in self._fields)
+
+    @property
+    def _next(self):
+        """What the last backward made of the state, until commit(model): buffers, so that compiled code writes them."""
+        return tuple(self._buffers["_next_" + name] for name in self._fields)
 
     def forward(self, x, mask=None):
         if not self._fields:
@@ -65,7 +71,7 @@ class Norm(StateKept, torch.nn.Module):
         if not self.training:
             return _autograd.evaluate(self.text, x, self.weight, self.bias, mask, state)
         if self._carried:
-            return _autograd.train_carried(self.text, x, self.weight, self.bias, mask, state, self._commit)
+            return _autograd.train_carried(self.text, x, self.weight, self.bias, mask, state, self)
         y, following = _autograd.train(self.text, x, self.weight, self.bias, mask, state)
         self._store(following)
         return y
@@ -74,26 +80,47 @@ class Norm(StateKept, torch.nn.Module):
         """Makes the state that of a new module."""
         for field in _ops.library.facts(self.text, "forward", "f32", "")["state"]:
             self._buffers[field["name"]].fill_(field["init"])
-        self._pending = None
+        self._drop()
 
     def extra_repr(self):
         return f"{self.text}, commit={self.commit_at!r}" if self._carried else self.text
 
+    def _load_from_state_dict(self, *arguments):
+        super()._load_from_state_dict(*arguments)
+        self._drop()
+
     @torch.no_grad()
     def _store(self, following):
-        for buffer, value in zip(self.state, following):
-            buffer.copy_(value)
+        torch._foreach_copy_(self.state, following)
 
+    @torch.no_grad()
+    def _drop(self):
+        """Forgets what backward made since the last commit."""
+        if "_next_step" in self._buffers:
+            for name in self._fields:
+                self._buffers["_next_" + name] = self._buffers[name].clone()
+
+    @torch.no_grad()
     def _commit(self, following):
-        if self.commit_at == "step":
-            self._pending = following
-            return
-        if not torch.compiler.is_compiling() and self.step.device.type == "cpu" and following[0] != self.step + 1:
+        torch._foreach_copy_(self._next if self.commit_at == "step" else self.state, following)
+
+    def _commit_step(self, scale, first, store):
+        """Calls `store`, unless the step was skipped: then the scale of gradients fell. nu follows the scale."""
+        before = getattr(self, "_scale", first)
+        if scale >= before:
+            store()
+        if scale != before and "nu" in self._buffers:
+            self.nu.mul_(scale / before)
+        self._scale = scale
+
+    def _check_unchanged(self, before, version):
+        """Raises if the state is not the one that forward was given."""
+        if self.state[0] is not before or before._version != version:
             raise RuntimeError(
-                f"{self.text} ran forward more than once before this backward, which would lose all but one of the "
-                "states; use one module for each place, or commit='forward'"
+                f"the state of {self.text} changed between a forward and its backward: the layer ran forward or backward "
+                "more than once, which would lose all but one of the states; use one module for each place, or "
+                "commit='forward'"
             )
-        self._store(following)
 
 
 class PowerNormV(Norm):
@@ -140,20 +167,15 @@ def norm(path, features, **arguments):
     return Norm(_library.add_norm(path), features, **arguments)
 
 
-def commit(model, scaler=None):
-    """Commits the states that backward left in modules with commit="step".
-
-    Call it after the optimizer's step. With a torch.amp.GradScaler, after its `update()`: a step that the scaler
-    skipped is dropped, and nu, which is linear in the gradient, follows the scale.
-    """
+def scale_of(scaler):
+    """Returns the scale of gradients now, and the one before the first update."""
     scale = scaler.get_scale() if scaler is not None else 1.0
+    return scale, getattr(scaler, "_init_scale", scale)
+
+
+def commit(model, scaler=None):
+    """Commits the states that backward left in modules with commit="step"."""
     for module in model.modules():
-        if not isinstance(module, Norm) or module.commit_at != "step":
-            continue
-        following, module._pending = module._pending, None
-        before = getattr(module, "_scale", scale)
-        if following is not None and not scale < before:
-            module._store(following)
-        if scale != before and "nu" in module._buffers:
-            module.nu.mul_(scale / before)
-        module._scale = scale
+        if isinstance(module, Norm) and "_next_step" in module._buffers:
+            module._commit_step(*scale_of(scaler), lambda module=module: module._store(module._next))
+            module._drop()

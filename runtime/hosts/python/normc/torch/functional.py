@@ -13,11 +13,11 @@ __all__ = ["group_norm", "instance_norm", "layer_norm", "rms_norm"]
 _texts = {}
 
 
-def row_text(norm, features, eps):
-    """Returns the text of a norm of [..., features]."""
-    key = norm, features, eps
+def row_text(norm, shape, eps):
+    """Returns the text of a norm of [..., *shape], a tuple."""
+    key = norm, shape, eps
     if key not in _texts:
-        _texts[key] = text(norm, f"*x{features}", numbers={"epsilon": eps})
+        _texts[key] = text(norm, f"*x{math.prod(shape)}", numbers={"epsilon": eps})
     return _texts[key]
 
 
@@ -49,14 +49,14 @@ def _check_shape(input, normalized_shape):
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """As torch.nn.functional.layer_norm."""
     _check_shape(input, normalized_shape)
-    return normalize(row_text("layer_norm", math.prod(normalized_shape), eps), input, weight, bias)
+    return normalize(row_text("layer_norm", tuple(normalized_shape), eps), input, weight, bias)
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None):
     """As torch.nn.functional.rms_norm: `eps` None is the smallest relative difference of the input's type."""
     _check_shape(input, normalized_shape)
     eps = torch.finfo(input.dtype).eps if eps is None else eps
-    return normalize(row_text("rms_norm", math.prod(normalized_shape), eps), input, weight)
+    return normalize(row_text("rms_norm", tuple(normalized_shape), eps), input, weight)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):

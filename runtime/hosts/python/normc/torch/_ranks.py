@@ -1,0 +1,248 @@
+"""Statistics over the ranks of a process group: docs/many-ranks.md.
+
+Norms that need the statistics of the batch exchange sums twice a step and wait for them: BatchNorm, PN-V. Norms
+that divide by the running moment exchange once, for all layers, at any time before the next step: PowerNorm.
+"""
+
+import torch
+import torch.distributed._functional_collectives as collectives
+
+from . import _ops, _state
+from ._autograd import _first_order, _placed
+from ._modules import _BatchNorm
+from .functional import batch_text
+
+forward_reduce = torch.ops.normc.forward_reduce.default
+forward_apply = torch.ops.normc.forward_apply.default
+backward_reduce = torch.ops.normc.backward_reduce.default
+backward_apply = torch.ops.normc.backward_apply.default
+commit_sums = torch.ops.normc.commit.default
+
+
+def _facts(norm, entry, x, scale, mask):
+    return _ops.facts(norm, entry, x, scale, mask)
+
+
+@torch.library.register_fake("normc::forward_reduce")
+def _(x, scale, bias, mask, state, norm):
+    known = _facts(norm, "forward_reduce", x, scale, mask)
+    made = [_ops._like(x, norm)] if known["y"] else []
+    return [*made, *_ops._fields(known["saved"], x, norm), x.new_empty(known["partial"], dtype=torch.float64)]
+
+
+@torch.library.register_fake("normc::forward_apply")
+def _(x, scale, bias, mask, partials, state, norm):
+    known = _facts(norm, "forward_apply", x, scale, mask)
+    following = _ops._fields(known["state"], x, norm) if known["writes_state"] else []
+    return [_ops._like(x, norm), *_ops._fields(known["saved"], x, norm), *following]
+
+
+@torch.library.register_fake("normc::backward_reduce")
+def _(x, dy, scale, bias, mask, saved, state, norm, dx, dscale, dbias):
+    known = _facts(norm, "backward_reduce", x, scale, mask)
+    _, made = _ops._gradients(x, scale, bias, mask, norm, "backward_reduce", dx and known["dx"], dscale, dbias)
+    return [*made, x.new_empty(known["partial"], dtype=torch.float64)]
+
+
+@torch.library.register_fake("normc::backward_apply")
+def _(x, dy, scale, bias, mask, saved, partials, state, norm):
+    known = _facts(norm, "backward_apply", x, scale, mask)
+    following = _ops._fields(known["state"], x, norm) if known["writes_state"] else []
+    return [_ops._like(x, norm), *following]
+
+
+@torch.library.register_fake("normc::commit")
+def _(partials, state, norm):
+    return [field.new_empty(field.shape) for field in state]
+
+
+# Its name changes between the versions of torch that this serves.
+_gather = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor
+
+
+def _exchanged(partial, group, gather):
+    """Returns the sums of all ranks: added, or one row for each rank."""
+    if gather:
+        return _gather(partial, 0, group).contiguous()
+    return collectives.all_reduce(partial, "sum", group).contiguous()
+
+
+class _Waited(torch.autograd.Function):
+    """A norm whose outputs need the sums of all ranks. Returns y and the next state."""
+
+    @staticmethod
+    def forward(ctx, norm, group, gather, x, scale, bias, mask, *state):
+        (partial,) = forward_reduce(x, scale, bias, mask, None, norm)
+        out = forward_apply(x, scale, bias, mask, _exchanged(partial, group, gather), state, norm)
+        following = out[-len(state) :]
+        ctx.norm, ctx.group, ctx.gather = norm, group, gather
+        ctx.save_for_backward(x, scale, bias, mask, *out[1 : -len(state)])
+        ctx.mark_non_differentiable(*following)
+        return (out[0], *following)
+
+    @staticmethod
+    @_first_order
+    def backward(ctx, dy, *_):
+        x, scale, bias, mask, *saved = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[3:6]
+        *made, partial = backward_reduce(
+            x, dy, scale, bias, mask, saved, None, ctx.norm, False, wanted[1], wanted[2]
+        )
+        if wanted[0]:
+            partials = _exchanged(partial, ctx.group, ctx.gather)
+            made = [backward_apply(x, dy, scale, bias, mask, saved, partials, None, ctx.norm)[0], *made]
+        return (None, None, None, *_placed(made, wanted), *[None] * (len(ctx.needs_input_grad) - 6))
+
+
+class _Late(torch.autograd.Function):
+    """A norm whose outputs need the state alone. Backward adds the sums of forward and backward to `sums`."""
+
+    @staticmethod
+    def forward(ctx, norm, sums, x, scale, bias, mask, *state):
+        y, *saved, partial = forward_reduce(x, scale, bias, mask, state, norm)
+        ctx.norm, ctx.sums, ctx.count = norm, sums, len(state)
+        ctx.save_for_backward(x, scale, bias, mask, partial, *saved, *(field.clone() for field in state))
+        return y
+
+    @staticmethod
+    @_first_order
+    def backward(ctx, dy):
+        x, scale, bias, mask, partial, *rest = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[2:5]
+        *made, gradient = backward_reduce(
+            x, dy, scale, bias, mask, rest[: -ctx.count], rest[-ctx.count :], ctx.norm, *wanted
+        )
+        ctx.sums.add_(torch.cat([partial, gradient]))
+        return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
+
+
+def _is_alone(group):
+    return not torch.distributed.is_initialized() or torch.distributed.get_world_size(group) == 1
+
+
+def _name_of(group):
+    return (group or torch.distributed.group.WORLD).group_name
+
+
+class SyncBatchNorm(_BatchNorm, torch.nn.SyncBatchNorm):
+    """As torch.nn.SyncBatchNorm, on any backend of torch.distributed and on CPUs. Ranks may have different numbers
+    of rows, or none. `deterministic`: ranks gather all sums and add them in their order, so that statistics have
+    the same bits on all ranks whatever the backend does; by default the backend adds."""
+
+    deterministic = False
+
+    def forward(self, input):
+        if not self.training or self.momentum is None or _is_alone(self.process_group):
+            return super().forward(input)
+        self._check_input_dim(input)
+        state = (
+            (self.num_batches_tracked, self.running_mean, self.running_var)
+            if self.track_running_stats
+            else self._fresh(input)
+        )
+        norm = batch_text(self.num_features, input.dim(), 1 - self.momentum, self.eps)
+        group = _name_of(self.process_group)
+        y, *following = _Waited.apply(
+            norm, group, self.deterministic, input, self.weight, self.bias, None, *state
+        )
+        if self.track_running_stats:
+            with torch.no_grad():
+                torch._foreach_copy_(state, following)
+        return y
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """As torch's, and of normc: BatchNorm modules of torch and of normc become SyncBatchNorm."""
+        converted = torch.nn.SyncBatchNorm.convert_sync_batchnorm(module, process_group)
+        for each in converted.modules():
+            if type(each) is torch.nn.SyncBatchNorm:
+                each.__class__ = cls
+        return converted
+
+
+class _Ranked:
+    """What `synchronise` adds to a Norm."""
+
+    def forward(self, x, mask=None):
+        if not self.training or _is_alone(self._group):
+            return super().forward(x, mask)
+        if self._sums is not None:
+            return _Late.apply(self.text, self._sums, x, self.weight, self.bias, mask, *self.state)
+        group = _name_of(self._group)
+        y, *following = _Waited.apply(self.text, group, self._gather, x, self.weight, self.bias, mask, *self.state)
+        self._store(following)
+        return y
+
+
+def synchronise(model, process_group=None, deterministic=False):
+    """Makes statistics over rows those of all ranks of a group, and returns the model.
+
+    BatchNorm modules become SyncBatchNorm. PowerNormV and other norms that need the statistics of the batch
+    exchange sums in forward and in backward, as SyncBatchNorm does. PowerNorm and others that divide by the
+    running moment exchange nothing there: call `commit(model)` once a step, on all ranks.
+    """
+    model = SyncBatchNorm.convert_sync_batchnorm(model, process_group)
+    for module in model.modules():
+        if isinstance(module, SyncBatchNorm):
+            module.deterministic = deterministic
+        if not isinstance(module, _state.Norm) or isinstance(module, _Ranked) or not module._fields:
+            continue
+        known = _ops.library.facts(module.text, "forward_reduce", "f32", "", False)
+        module._group, module._gather, sums = process_group, deterministic, None
+        if known["y"]:
+            sums = torch.zeros(_ops.library.facts(module.text, "commit", "f32", "", False)["partial"], dtype=torch.float64)
+        module.register_buffer("_sums", sums if sums is None else sums.to(module.state[0].device), persistent=False)
+        kind = type(module)
+        module.__class__ = type("Synchronised" + kind.__name__, (_Ranked, kind), {})
+    return model
+
+
+class Exchange:
+    """The sums of all layers of a model on their way: one asynchronous collective."""
+
+    def __init__(self, model):
+        self.modules = [m for m in model.modules() if isinstance(m, _Ranked) and m._sums is not None]
+        self._work = self._all = None
+        if self.modules:
+            first = self.modules[0]
+            flat = torch.cat([m._sums for m in self.modules])
+            if _is_alone(first._group):
+                self._all = flat[None]
+            elif first._gather:
+                size = torch.distributed.get_world_size(first._group)
+                self._all = flat.new_empty(size, flat.numel())
+                self._work = torch.distributed.all_gather_into_tensor(
+                    self._all.view(-1), flat, group=first._group, async_op=True
+                )
+            else:
+                self._all = flat[None]
+                self._work = torch.distributed.all_reduce(flat, group=first._group, async_op=True)
+
+    def parts(self):
+        """Waits, and returns each module with the sums of its ranks."""
+        if self._work is not None:
+            self._work.wait()
+        at, parts = 0, []
+        for module in self.modules:
+            size = module._sums.numel()
+            parts.append((module, self._all[:, at : at + size].contiguous()))
+            at += size
+        return parts
+
+
+@torch.no_grad()
+def commit(model, scaler=None, exchange=None):
+    """Commits the states that backward left, of modules with commit="step" and of synchronised ones.
+
+    Call it once a step, after the optimizer's. `exchange`: an Exchange(model) that was begun after backward, so that
+    it runs beside the optimizer. With a torch.amp.GradScaler, call it after its `update()`: a step that the scaler
+    skipped is dropped, and nu, which is linear in the gradient, follows the scale.
+    """
+    _state.commit(model, scaler)
+    for module, partials in (exchange or Exchange(model)).parts():
+        def store(module=module, partials=partials):
+            if partials[:, 0].sum() > 0:  # rows
+                module._store(commit_sums(partials, list(module.state), module.text))
+
+        module._commit_step(*_state.scale_of(scaler), store)
+        module._sums.zero_()

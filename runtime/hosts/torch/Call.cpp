@@ -1,0 +1,250 @@
+#include "runtime/hosts/torch/Call.h"
+
+#include <dlfcn.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <tuple>
+
+namespace normc::hosts {
+namespace {
+
+/// Returns a vector of a constant, for a norm whose scale or bias the host leaves out.
+Tensor constantOf(int64_t features, double value, const Tensor& device, DLDataType type) {
+  using Key = std::tuple<int64_t, double, int, int, int, int>;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& all = *new std::map<Key, Tensor>;
+  const DLDevice on = deviceOf(device);
+  const std::lock_guard lock(mutex);
+  const Key key{features, value, type.code, type.bits, on.device_type, on.device_id};
+  auto found = all.find(key);
+  if (found == all.end()) {
+    Tensor made = emptyOf(std::array{features}, device, type);
+    ::torch::stable::fill_(made, value);
+    found = all.emplace(key, made).first;
+  }
+  return found->second;
+}
+
+/// Returns the current stream of torch on a CUDA device. The function is in torch's CUDA library alone.
+void* streamOf(DLDevice device) {
+  using Get = AOTITorchError (*)(int32_t, void**);
+  static const Get get = reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
+  void* stream = nullptr;
+  if (!get) throw std::runtime_error("this torch has no CUDA, but a tensor is on a CUDA device");
+  TORCH_ERROR_CODE_CHECK(get(device.device_id, &stream));
+  return stream;
+}
+
+/// Scratch memory of a thread, which grows to the most that a call needed.
+class Scratch {
+ public:
+  void* of(size_t bytes) {
+    if (bytes > bytes_) {
+      memory_ = std::make_unique_for_overwrite<char[]>(bytes);
+      bytes_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+  size_t bytes_ = 0;
+};
+thread_local Scratch scratch;
+
+bool isChannelsFirst(const std::string& norm) {
+  const size_t end = norm.find(']');
+  return end != norm.npos && end >= 2 && norm[end - 1] == '*' && norm[end - 2] == 'x';
+}
+
+Tensor compact(const Tensor& tensor) { return ::torch::stable::contiguous(tensor); }
+
+/// Gives `args` a workspace of `bytes`, and the stream.
+void giveWorkspace(normc_args& args, size_t bytes, const Tensor& like, DLDevice device,
+                   std::vector<Tensor>& held) {
+  args.workspace_bytes = bytes;
+  if (device.device_type == kDLCPU) {
+    args.workspace = scratch.of(bytes);
+    return;
+  }
+  args.workspace = held.emplace_back(emptyOf(std::array{int64_t(bytes)}, like, {kDLUInt, 8, 1})).data_ptr();
+  args.stream = streamOf(device);
+}
+
+/// Gives `args` the sums of ranks.
+void givePartials(normc_args& args, const Tensor& partials, const Prepared& plan) {
+  const size_t one = plan.partialBytes;
+  const size_t bytes = size_t(partials.numel()) * sizeof(double);
+  if (typeOf(partials).bits != 64 || typeOf(partials).code != kDLFloat || !partials.is_contiguous())
+    throw std::invalid_argument("partials are contiguous and of float64");
+  if (one == 0 || bytes == 0 || bytes % one != 0)
+    throw std::invalid_argument("partials have " + std::to_string(bytes) + " bytes; one of " +
+                                plan.text.name + " has " + std::to_string(one));
+  args.partials = partials.data_ptr();
+  args.partials_bytes = bytes;
+  args.partial_count = bytes / one;
+}
+
+}  // namespace
+
+Call::Call(Entry entry, const Tensor& given, Optional scale, Optional bias, Optional mask,
+           const std::string& norm)
+    : x_(given), device_(deviceOf(given)) {
+  Request request{.entry = entry, .data = typeOf(x_), .mask = mask.has_value(), .device = device_};
+  if (scale || bias) request.params = typeOf(scale ? *scale : *bias);
+  // The axes depend on the shape of the norm alone, which every plan of the text has.
+  request.channelsFirst = isChannelsFirst(norm);
+  if (request.channelsFirst) {
+    const NormText text = NormText::parse(norm);
+    axes_ = axesOf(x_, text);
+    request.channelsFirst = axes_.channelsFirst;
+  }
+  plan_ = &Registry::get().prepared(norm, request);
+  if (!request.channelsFirst && !axes_.permuted) axes_ = axesOf(x_, plan_->text);
+  x_ = walkable(x_, text(), axes_);
+  args_.struct_size = sizeof args_;
+  args_.x = elements(x_);
+  scaleType_ = request.params.bits       ? request.params
+               : request.data.bits == 64 ? request.data
+                                         : DLDataType{kDLFloat, 32, 1};
+  if (plan_->scale) args_.scale = parameter(scale, 1);
+  if (plan_->bias) args_.bias = parameter(bias, 0);
+  if (entry == Entry::Forward || entry == Entry::Infer) {
+    if (!plan_->scale && scale) throw std::invalid_argument(text().name + " has no scale, but one is given");
+    if (!plan_->bias && bias) throw std::invalid_argument(text().name + " has no bias, but one is given");
+  }
+  if (mask) args_.mask = view().plain(held(compact(*mask)));
+}
+
+void Call::gradient(const Tensor& dy) {
+  const auto wanted = x_.sizes(), given = dy.sizes();
+  if (!std::equal(wanted.begin(), wanted.end(), given.begin(), given.end()))
+    throw std::invalid_argument("dy has another shape than x");
+  args_.dy = elements(held(walkable(dy, text(), axes_)));
+}
+
+void Call::saved(List saved) {
+  give(saved, plan_->saved.size(), "saved", args_.saved_fields, savedFields_);
+  args_.saved_field_count = saved.size();
+}
+
+void Call::stateIn(OptionalList state) {
+  if ((!state || state->empty()) && !plan_->readsState) return;
+  give(state ? *state : std::vector<Tensor>(), plan_->state.size(), "state", args_.state_in_fields,
+       stateFields_[0]);
+}
+
+void Call::partials(const Tensor& partials) { givePartials(args_, partials, *plan_); }
+
+void Call::outputTo(std::vector<Tensor>& out) {
+  if (plan_->y) args_.y = elements(out.emplace_back(likeInput(x_, axes_)));
+}
+
+void Call::savedTo(std::vector<Tensor>& out) {
+  fields(plan_->saved, out, args_.saved_fields, savedFields_);
+  args_.saved_field_count = plan_->saved.size();
+}
+
+void Call::stateTo(std::vector<Tensor>& out) {
+  if (plan_->writesState) fields(plan_->state, out, args_.state_out_fields, stateFields_[1]);
+}
+
+void Call::partialTo(std::vector<Tensor>& out) {
+  const int64_t elements = int64_t(plan_->partialBytes / sizeof(double));
+  args_.partial = out.emplace_back(emptyOf(std::array{elements}, x_, {kDLFloat, 64, 1})).data_ptr();
+  args_.partial_bytes = plan_->partialBytes;
+}
+
+void Call::gradientsTo(std::vector<Tensor>& out, Optional scale, Optional bias, bool dx, bool dscale,
+                       bool dbias) {
+  if (dx && plan_->dx) args_.dx = elements(out.emplace_back(likeInput(x_, axes_)));
+  if (dscale && plan_->dscale) out.push_back(parameterGradient(scale, args_.dscale));
+  if (dbias && plan_->dbias) out.push_back(parameterGradient(bias, args_.dbias));
+}
+
+void Call::run() {
+  if (args_.state_in_fields || args_.state_out_fields) args_.state_field_count = plan_->state.size();
+  size_t bytes;
+  const normc_sizes sizes = sizesOf(x_, text(), axes_);
+  host::check(normc_plan_workspace_bytes(plan_->plan.get(), &sizes, &bytes));
+  giveWorkspace(args_, bytes, x_, device_, held_);
+  host::check(normc_execute(plan_->plan.get(), &args_));
+}
+
+const DLTensor* Call::parameter(Optional given, double otherwise) {
+  if (!given) return view().flat(held(constantOf(text().features, otherwise, x_, scaleType_)));
+  const auto sizes = given->sizes(), strides = given->strides();
+  if (sizes.size() == 1 && (strides[0] == 1 || sizes[0] == 1)) return view().flat(*given);
+  return view().flat(held(compact(*given)));
+}
+
+Tensor Call::parameterGradient(Optional like, const DLTensor*& to) {
+  Tensor result = like ? emptyLike(*like) : emptyOf(std::array{text().features}, x_, scaleType_);
+  to = view().flat(result);
+  return result;
+}
+
+void Call::give(List tensors, size_t wanted, const char* what, const DLTensor* const*& to, Fields& fields) {
+  if (tensors.size() != wanted)
+    throw std::invalid_argument(std::string(what) + " has " + std::to_string(tensors.size()) + " tensors; " +
+                                text().name + " has " + std::to_string(wanted));
+  for (size_t i = 0; i < wanted; ++i) fields[i] = view().plain(tensors[i]);
+  if (wanted) to = fields.data();
+}
+
+void Call::fields(const std::vector<normc_field>& all, std::vector<Tensor>& out, const DLTensor* const*& to,
+                  Fields& fields) {
+  const normc_sizes sizes = sizesOf(x_, text(), axes_);
+  for (size_t i = 0; i < all.size(); ++i) {
+    std::array<int64_t, NORMC_MAX_FIELD_DIMS> shape;
+    size_t dims = 0;
+    for (int axis = 0; axis < all[i].ndim; ++axis) {
+      const int64_t of[] = {all[i].shape[axis], sizes.segments, sizes.rows, sizes.features};
+      const int extent = all[i].extent[axis];
+      // Axes that no call of the norm has are left out.
+      if (extent == NORMC_EXTENT_SEGMENTS && !text().segmented) continue;
+      if (extent == NORMC_EXTENT_FIXED && of[0] == 1) continue;
+      shape[dims++] = of[extent];
+    }
+    out.push_back(emptyOf({shape.data(), dims}, x_, all[i].dtype));
+    fields[i] = view().plain(out.back());
+  }
+  if (!all.empty()) to = fields.data();
+}
+
+std::vector<Tensor> committed(const Tensor& partials, List state, const std::string& norm) {
+  const DLDevice device = deviceOf(partials);
+  Request request{.entry = Entry::Commit, .device = device};
+  // A state is of f64 for data of f64, and of f32 for all others.
+  for (const Tensor& field : state)
+    if (const DLDataType type = typeOf(field); type.code == kDLFloat) request.data = type;
+  request.channelsFirst = isChannelsFirst(norm);
+  const Prepared& plan = Registry::get().prepared(norm, request);
+  if (state.size() != plan.state.size())
+    throw std::invalid_argument("state has " + std::to_string(state.size()) + " tensors; " + plan.text.name +
+                                " has " + std::to_string(plan.state.size()));
+  std::vector<Tensor> out, held;
+  std::array<View, 2 * NORMC_MAX_FIELDS> views;
+  std::array<const DLTensor*, NORMC_MAX_FIELDS> before, after;
+  for (size_t i = 0; i < state.size(); ++i) {
+    before[i] = views[2 * i].plain(state[i]);
+    after[i] = views[2 * i + 1].plain(out.emplace_back(emptyLike(state[i])));
+  }
+  normc_args args = {};
+  args.struct_size = sizeof args;
+  args.state_in_fields = before.data();
+  args.state_out_fields = after.data();
+  args.state_field_count = state.size();
+  givePartials(args, partials, plan);
+  size_t bytes;
+  const normc_sizes sizes = {sizeof sizes, 1, 0, plan.text.features};
+  host::check(normc_plan_workspace_bytes(plan.plan.get(), &sizes, &bytes));
+  giveWorkspace(args, bytes, partials, device, held);
+  host::check(normc_execute(plan.plan.get(), &args));
+  return out;
+}
+
+}  // namespace normc::hosts

@@ -1,0 +1,134 @@
+"""Gradients: against differences in f64, under torch.func, and what has none."""
+
+import normc.torch as nt
+import pytest
+import torch
+from torch.func import functional_call, grad, vmap
+
+from kit import CARRIED, EXACT, STATES, data_of, module_of
+
+
+def function_of(module):
+    """Returns the module as a function of x and its parameters, and these."""
+    names = [name for name, _ in module.named_parameters()]
+    return (lambda x, *values: functional_call(module, dict(zip(names, values)), (x,))), list(module.parameters())
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["all", "fast"])
+@pytest.mark.parametrize("name", EXACT)
+def test_gradcheck_in_training(name, fast):
+    module, shape = module_of(name, torch.float64)
+    f, parameters = function_of(module)
+    assert torch.autograd.gradcheck(f, (data_of(shape, torch.float64).requires_grad_(), *parameters), fast_mode=fast)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_gradcheck_in_evaluation(name):
+    module, shape = module_of(name, torch.float64)
+    x = data_of(shape, torch.float64).requires_grad_()
+    for _ in range(3):
+        module(x).sum().backward()
+    f, parameters = function_of(module.eval())
+    assert torch.autograd.gradcheck(f, (x, *parameters))
+    assert torch.autograd.gradcheck(f, (x, *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize("wanted", ["x", "weight", "bias"])
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm of images", "power_norm"])
+def test_only_the_wanted_gradients(name, wanted):
+    module, shape = module_of(name)
+    x, dy = data_of(shape), data_of(shape, seed=6)
+    every = {"x": x.clone().requires_grad_(), **dict(module.named_parameters())}
+    module(every["x"]).backward(dy)
+    full = every[wanted].grad.clone()
+    module, _ = module_of(name)
+    every = {"x": x.clone().requires_grad_(), **dict(module.named_parameters())}
+    for key, tensor in every.items():
+        tensor.requires_grad_(key == wanted)
+    module(every["x"]).backward(dy)
+    assert torch.equal(every[wanted].grad, full)
+    assert all(tensor.grad is None for key, tensor in every.items() if key != wanted)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "power_norm"])
+def test_a_second_derivative_is_refused(name):
+    module, shape = module_of(name)
+    x = data_of(shape).requires_grad_()
+    (dx,) = torch.autograd.grad(module(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm"])
+def test_forward_mode_is_refused(name):
+    module, shape = module_of(name)
+    x = data_of(shape)
+    with pytest.raises(RuntimeError, match="jvp"):
+        torch.func.jvp(module, (x,), (x,))
+    import torch.autograd.forward_ad as forward
+
+    with forward.dual_level(), pytest.raises(RuntimeError, match="jvp"):
+        module(forward.make_dual(x.requires_grad_(), x.detach()))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_func_grad_is_autograd(name):
+    module, shape = module_of(name)
+    x, dy = data_of(shape), data_of(shape, seed=6)
+    values = {key: value.detach() for key, value in module.named_parameters()}
+    buffers = {key: value.clone() for key, value in module.named_buffers()}  # a transform may change its arguments
+    loss = lambda values, x, buffers: (functional_call(module, {**values, **buffers}, (x,)) * dy).sum()
+    ours, dx = grad(loss, argnums=(0, 1))(values, x, buffers)
+    x = x.clone().requires_grad_()
+    (module(x) * dy).sum().backward()
+    assert torch.equal(dx, x.grad)
+    assert all(torch.equal(ours[key], value.grad) for key, value in module.named_parameters())
+    assert all(torch.equal(buffers[key], value) for key, value in module.named_buffers())
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "group_norm", "instance_norm"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_vmap_is_a_loop(name, dim):
+    module, shape = module_of(name)
+    x = torch.stack([data_of(shape, seed=seed) for seed in range(3)], dim)
+    with torch.no_grad():
+        assert torch.equal(vmap(module, in_dims=dim)(x), torch.stack([module(x.select(dim, i)) for i in range(3)]))
+    for each in (module, module.eval()):
+        assert torch.equal(vmap(each, in_dims=dim)(x), torch.stack([each(x.select(dim, i)) for i in range(3)]))
+
+
+def test_vmap_over_parameters():
+    module, shape = module_of("layer_norm")
+    x, scales = data_of(shape), data_of((3, 24))
+    ours = vmap(lambda w: nt.functional.layer_norm(x, (24,), w))(scales)
+    assert torch.equal(ours, torch.stack([nt.functional.layer_norm(x, (24,), w) for w in scales]))
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "group_norm"])
+def test_gradients_of_each_sample(name):
+    module, shape = module_of(name)
+    x, dy = data_of((4, *shape)), data_of((4, *shape), seed=6)
+    values = {key: value.detach() for key, value in module.named_parameters()}
+    loss = lambda values, x, dy: (functional_call(module, values, (x,)) * dy).sum()
+    ours = vmap(grad(loss), in_dims=(None, 0, 0))(values, x, dy)
+    for i in range(4):
+        module.zero_grad()
+        (module(x[i]) * dy[i]).sum().backward()
+        for key, value in module.named_parameters():
+            assert (ours[key][i] - value.grad).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_power_norm_says_that_a_transform_cannot_change_its_state(name):
+    module, shape = module_of(name)
+    with pytest.raises(RuntimeError, match="changes its state"):
+        grad(lambda x: module(x).sum())(data_of(shape))
+
+
+def test_functional_call_with_a_state():
+    module, shape = module_of("batch_norm")
+    x = data_of(shape)
+    given = {key: value.clone() for key, value in module.state_dict().items()}
+    y = functional_call(module, given, (x,))
+    assert module.num_batches_tracked == 0 and given["num_batches_tracked"] == 1
+    assert torch.equal(y, module(x)) and torch.equal(given["running_var"], module.running_var)

@@ -1,0 +1,155 @@
+"""Norm: masks, texts of the user, layouts, and what errors say."""
+
+import os
+import subprocess
+import sys
+
+import normc
+import normc.torch as nt
+import pytest
+import torch
+
+from kit import data_of
+
+MINE = """
+norm mine {
+  reduce    features
+  center    none
+  moment    raw
+  divide_by current
+  backward  exact
+  affine    scale
+  activation silu
+  epsilon   1e-3
+}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.norm"
+    path.write_text(MINE)
+    return path
+
+
+def expected(x, weight, eps=1e-3):
+    return torch.nn.functional.silu(x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * weight)
+
+
+def test_a_text_of_the_user(mine):
+    norm = nt.norm(mine, 48)
+    x = data_of((5, 48)).requires_grad_()
+    with torch.no_grad():
+        norm.weight.normal_()
+    y = norm(x)
+    y.square().sum().backward()
+    other = x.detach().clone().requires_grad_()
+    weight = norm.weight.detach().clone().requires_grad_()
+    z = expected(other, weight)
+    z.square().sum().backward()
+    for a, b in ((y, z), (x.grad, other.grad), (norm.weight.grad, weight.grad)):
+        assert (a - b).abs().max() <= 1e-4 * b.abs().max()
+    assert norm.bias is None and "mine#" in repr(norm)
+
+
+def test_numbers_of_a_text_of_the_user(mine):
+    norm = nt.norm(mine, 48, numbers={"epsilon": 2.0})
+    x = data_of((5, 48))
+    assert (norm(x) - expected(x, 1.0, 2.0)).abs().max() < 1e-5
+
+
+def test_a_text_of_the_user_is_compiled_into_graphs(mine):
+    norm = nt.norm(mine, 48)
+    x = data_of((5, 48)).requires_grad_()
+    assert torch.equal(torch.compile(norm, backend="aot_eager", fullgraph=True)(x), norm(x))
+
+
+def test_a_file_that_changed_is_another_norm(mine):
+    first = nt.norm(mine, 48)
+    mine.write_text(MINE.replace("1e-3", "1.0"))
+    second = nt.norm(mine, 48)
+    x = data_of((5, 48))
+    assert first.text != second.text
+    assert (first(x) - expected(x, 1.0)).abs().max() < 1e-5 and (second(x) - expected(x, 1.0, 1.0)).abs().max() < 1e-5
+
+
+def test_rows_that_a_mask_leaves_out():
+    norm = nt.Norm("power_norm_released", 24, options={"heads": 4}, numbers={"warmup_steps": 3.0})
+    other = nt.PowerNorm(24, heads=4, warmup_iters=3)
+    x = data_of((3, 5, 24))
+    mask = torch.arange(5) < torch.tensor([[5], [3], [4]])
+    norm(x.clone().requires_grad_(), mask).sum().backward()
+    other(x[mask].requires_grad_()).sum().backward()
+    assert (norm.psi2 - other.psi2).abs().max() < 1e-6 and norm.step == 1
+
+
+def test_a_mask_without_a_real_row_changes_nothing():
+    norm = nt.PowerNorm(24, heads=4)
+    norm(data_of((6, 24)).requires_grad_(), torch.zeros(6, dtype=torch.bool)).sum().backward()
+    assert norm.step == 0 and torch.equal(norm.psi2, torch.ones(24)) and norm.nu.isfinite().all()
+
+
+def test_a_masked_row_is_zero():
+    x, mask = data_of((4, 24)), torch.tensor([True, False, True, True])
+    y = nt.Norm("layer_norm", 24)(x, mask)
+    assert torch.equal(y[mask], nt.LayerNorm(24)(x[mask])) and not y[1].any()
+
+
+def test_layouts_are_the_same_norm():
+    x = data_of((2, 5, 6, 64))
+    last = nt.Norm("group_norm_segment", 64, options={"groups": 32}, layout="segments")
+    first = nt.Norm("group_norm_segment", 64, options={"groups": 32}, layout="channels_first")
+    assert (last(x) - first(x.permute(0, 3, 1, 2).contiguous()).permute(0, 2, 3, 1)).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("call, error, said", [
+    (lambda: nt.Norm("layer_norm", 24, numbers={"epsilo": 1}), ValueError, "no number epsilo; it has .*epsilon"),
+    (lambda: nt.Norm("layer_norm", 24, layout="nhwc"), ValueError, "layout is 'nhwc'; known are 'features_last'"),
+    (lambda: nt.Norm("layer_norm", 24, commit="never"), ValueError, "commit is 'never'; known are 'backward'"),
+    (lambda: nt.Norm("layer_nrom", 24), RuntimeError, "layer_nrom"),
+    (lambda: nt.Norm("layer_norm", 0), RuntimeError, "features is '0'"),
+    (lambda: nt.PowerNorm(24)(data_of((3, 23))), RuntimeError, r"\[3, 23\]; power_norm takes \[..., 24\]"),
+    (lambda: nt.PowerNorm(24, heads=4)(data_of((3, 24)), torch.ones(4, dtype=torch.bool)), RuntimeError, "mask"),
+    (lambda: nt.PowerNorm(24, heads=5)(data_of((3, 24))), RuntimeError, "heads"),
+    (lambda: nt.PowerNorm(24)(data_of((3, 24)).int()), Exception, "float32"),
+])
+def test_refuses(call, error, said):
+    with pytest.raises(error, match=said):
+        call()
+
+
+def test_a_file_that_is_no_norm(tmp_path):
+    (tmp_path / "wrong.norm").write_text("# nothing\n")
+    with pytest.raises(normc.Error, match="defines no norm"):
+        nt.norm(tmp_path / "wrong.norm", 24)
+    (tmp_path / "wrong.norm").write_text(MINE.replace("current", "curent"))
+    with pytest.raises(RuntimeError, match="curent"):
+        nt.norm(tmp_path / "wrong.norm", 24)
+
+
+ALONE = """
+import sys, torch, normc, normc.torch as nt
+x = torch.randn(3, 40)
+assert (nt.LayerNorm(40)(x) - torch.nn.functional.layer_norm(x, (40,))).abs().max() < 1e-5
+try:
+    nt.norm(sys.argv[1], 48)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_without_a_compiler(mine, tmp_path):
+    out = subprocess.run([sys.executable, "-c", ALONE, str(mine)], check=True, text=True, capture_output=True,
+                         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}).stdout
+    assert "no kernel serves mine:" in out and "install normc-compiler" in out
+
+
+def test_a_compilation_is_said_once(caplog, mine):
+    import logging
+
+    with caplog.at_level(logging.INFO, logger="normc"):
+        norm = nt.norm(mine, 56)
+        for _ in range(2):
+            norm(data_of((5, 56)))
+    lines = [line for line in caplog.messages if "mine:forward@f32[*x56]" in line]
+    assert len(lines) == 1 and lines[0].startswith("compiled ")

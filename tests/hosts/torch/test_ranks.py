@@ -1,0 +1,112 @@
+"""Statistics over ranks: three processes with unequal rows, one of them with none, against one process with all
+rows. Forward, backward, state, several steps."""
+
+import os
+
+import normc
+import normc.torch as nt
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+FEATURES, ROWS, STEPS = 24, (9, 0, 14), 3
+
+
+def data(step, dtype):
+    made = torch.Generator().manual_seed(step)
+    x = 5 + 2 * torch.randn(sum(ROWS), FEATURES, generator=made, dtype=torch.float64)
+    dy = torch.randn(sum(ROWS), FEATURES, generator=made, dtype=torch.float64)
+    return x.to(dtype), dy.to(dtype)
+
+
+def module_of(name, dtype):
+    torch.manual_seed(0)
+    module = {
+        "batch": lambda: nt.BatchNorm1d(FEATURES),
+        "power_v": lambda: nt.PowerNormV(FEATURES),
+        "power": lambda: nt.PowerNorm(FEATURES, alpha_bwd=0.8),
+    }[name]()
+    with torch.no_grad():
+        module.weight.normal_(1, 0.2), module.bias.normal_()
+    return module.to(dtype)
+
+
+def steps(module, rank, dtype, forward):
+    """Runs some steps on the rows of a rank; all rows without one. Returns what they made."""
+    begin = 0 if rank is None else sum(ROWS[:rank])
+    end = sum(ROWS) if rank is None else begin + ROWS[rank]
+    made = []
+    for step in range(STEPS):
+        x, dy = data(step, dtype)
+        x = x[begin:end].clone().requires_grad_()
+        y = forward(x)
+        module.zero_grad()
+        y.backward(dy[begin:end])
+        nt.commit(module, exchange=nt.Exchange(module))
+        made.append([y.detach(), x.grad, module.weight.grad.clone(), module.bias.grad.clone()])
+    return made, {name: buffer.clone() for name, buffer in module.state_dict().items()}
+
+
+def run_rank(rank, port, compiler, cache, cases):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    normc.compiler(compiler, cache)
+    dist.init_process_group("gloo", rank=rank, world_size=len(ROWS))
+    results = {}
+    for case in cases:
+        name, dtype, deterministic, compiled = case
+        module = nt.synchronise(module_of(name, dtype), deterministic=deterministic)
+        forward = torch.compile(module, fullgraph=True, dynamic=True) if compiled else module
+        results[case] = steps(module, rank, dtype, forward)
+    torch.save(results, f"{cache}/rank{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+CASES = [
+    (name, dtype, deterministic, False)
+    for name in ("batch", "power_v", "power")
+    for dtype in (torch.float32, torch.float64)
+    for deterministic in (False, True)
+] + [(name, torch.float32, False, True) for name in ("batch", "power")]
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("ranks"))
+    port = 29500 + os.getpid() % 2000
+    mp.spawn(run_rank, (port, os.environ["NORMC_TEST_COMPILER"], folder, CASES), len(ROWS))
+    return [torch.load(f"{folder}/rank{rank}.pt") for rank in range(len(ROWS))]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ranks_agree_with_one(ranks, case):
+    name, dtype, deterministic, _ = case
+    bound = 1e-11 if dtype == torch.float64 else 2e-5
+    alone = module_of(name, dtype)
+    if name == "power":
+        alone.commit_at = "backward"
+    made, state = steps(alone, None, dtype, alone)
+    shares = [rank[case] for rank in ranks]
+    for step in range(STEPS):
+        y, dx, dscale, dbias = made[step]
+        for index, whole in ((0, y), (1, dx)):
+            torch.testing.assert_close(torch.cat([s[0][step][index] for s in shares]), whole, rtol=bound, atol=bound)
+        for index, whole in ((2, dscale), (3, dbias)):
+            torch.testing.assert_close(
+                sum(s[0][step][index] for s in shares), whole, rtol=10 * bound, atol=10 * bound
+            )
+    for share in shares:
+        for field, value in state.items():
+            torch.testing.assert_close(share[1][field], value, rtol=bound, atol=bound)
+            if deterministic:
+                assert torch.equal(share[1][field], shares[0][1][field])
+
+
+def test_convert_makes_normc_s_modules_of_torch_s():
+    model = torch.nn.Sequential(torch.nn.Conv1d(3, 8, 1), torch.nn.BatchNorm1d(8), nt.BatchNorm1d(8), nt.PowerNorm(8))
+    nt.synchronise(model)
+    assert [type(m) for m in model[1:3]] == [nt.SyncBatchNorm] * 2
+    assert type(model[3]).__name__ == "SynchronisedPowerNorm" and isinstance(model[3], nt.PowerNorm)
+    assert "_sums" not in model.state_dict()

@@ -1,0 +1,142 @@
+"""replace: what it changes, what it leaves, and that a model trains as before."""
+
+import copy
+
+import normc.torch as nt
+import pytest
+import torch
+
+from kit import data_of
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width=32):
+        super().__init__()
+        self.before, self.after = torch.nn.LayerNorm(width), torch.nn.RMSNorm(width)
+        self.attention = torch.nn.MultiheadAttention(width, 4, batch_first=True)
+        self.mlp = torch.nn.Sequential(torch.nn.Linear(width, 64), torch.nn.GELU(), torch.nn.Linear(64, width))
+
+    def forward(self, x):
+        h = self.before(x)
+        x = x + self.attention(h, h, h, need_weights=False)[0]
+        return x + self.mlp(self.after(x))
+
+
+def transformer():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(8, 32), Block(), Block(), torch.nn.LayerNorm(32), torch.nn.Linear(32, 4))
+
+
+def images():
+    torch.manual_seed(0)
+    n = torch.nn
+    return n.Sequential(n.Conv2d(3, 16, 3), n.BatchNorm2d(16), n.ReLU(), n.Conv2d(16, 16, 3), n.GroupNorm(4, 16), n.ReLU(),
+                        n.Conv2d(16, 16, 3), n.InstanceNorm2d(16, affine=True), n.AdaptiveAvgPool2d(1), n.Flatten(),
+                        n.BatchNorm1d(16), n.Linear(16, 4))
+
+
+MODELS = {"transformer": (transformer, (6, 10, 8), 5), "images": (images, (6, 3, 12, 12), 4)}
+
+
+def curve(model, shape, steps=50):
+    """Returns the losses of a training."""
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    losses = []
+    for step in range(steps):
+        x = data_of(shape, seed=step % 3)
+        loss = (model(x).flatten(1)[:, :4] - x.flatten(1)[:, :4].sin()).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_curve_of_the_loss_is_that_of_torch(name):
+    make, shape, norms = MODELS[name]
+    model = make()
+    report = nt.replace(model, strict=True)
+    assert len(report.replaced) == norms
+    ours, theirs = curve(model, shape), curve(make(), shape)
+    assert theirs[-5:].mean() < 0.95 * theirs[:5].mean()
+    assert ((ours - theirs).abs() / theirs).max() < 2e-2
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_evaluation_is_that_of_torch(name):
+    make, shape, _ = MODELS[name]
+    theirs = make()
+    curve(theirs, shape, steps=3)
+    ours = copy.deepcopy(theirs)
+    nt.replace(ours)
+    with torch.no_grad():
+        assert (ours.eval()(data_of(shape)) - theirs.eval()(data_of(shape))).abs().max() < 1e-4
+
+
+def test_a_report():
+    model = torch.nn.Sequential(
+        torch.nn.LayerNorm(8), torch.nn.BatchNorm1d(8, momentum=None), torch.nn.InstanceNorm1d(8, track_running_stats=True),
+        torch.nn.Linear(8, 8), nt.LayerNorm(8))
+    report = nt.replace(model)
+    assert report.replaced == ["0"] and list(report.left) == ["1", "2"]
+    assert str(report).splitlines()[0] == "1 norms run on normc"
+    assert "left 1: momentum=None" in str(report) and "left 2: running statistics" in str(report)
+    with pytest.raises(RuntimeError, match="left 1: momentum=None"):
+        nt.replace(model, strict=True)
+    assert nt.replace(model).replaced == []
+
+
+def test_only_some_types():
+    model = transformer()
+    report = nt.replace(model, norms=[torch.nn.RMSNorm])
+    assert report.replaced == ["1.after", "2.after"] and type(model[3]) is torch.nn.LayerNorm
+
+
+def test_a_class_of_the_user_is_left():
+    class Mine(torch.nn.LayerNorm):
+        def forward(self, x):
+            return super().forward(x) + 1
+
+    model = torch.nn.Sequential(Mine(8))
+    assert "has a forward of its own" in nt.replace(model).left["0"] and type(model[0]) is Mine
+
+
+def test_tied_and_hooked_modules_stay():
+    norm, seen = torch.nn.LayerNorm(8), []
+    norm.register_forward_hook(lambda module, inputs, output: seen.append(type(module)))
+    model = torch.nn.ModuleDict({"a": norm, "b": norm})
+    weight = norm.weight
+    report = nt.replace(model)
+    assert report.replaced == ["a"] and model["a"] is model["b"] is norm and norm.weight is weight
+    norm(data_of((3, 8)))
+    assert seen == [nt.LayerNorm]
+    norm.__class__ = torch.nn.LayerNorm
+    assert torch.equal(norm(data_of((3, 8))), torch.nn.functional.layer_norm(data_of((3, 8)), (8,), norm.weight, norm.bias))
+
+
+def test_a_single_norm_is_replaced():
+    norm = torch.nn.GroupNorm(4, 8)
+    assert nt.replace(norm).replaced == [""] and isinstance(norm, nt.GroupNorm)
+
+
+def test_channels_last():
+    theirs = images().to(memory_format=torch.channels_last)
+    ours = copy.deepcopy(theirs)
+    nt.replace(ours)
+    x = data_of((4, 3, 12, 12)).to(memory_format=torch.channels_last)
+    seen = []
+    ours[1].register_forward_hook(lambda module, inputs, y: seen.append((inputs[0].stride(), y.stride())))
+    a, b = ours(x), theirs(x)
+    a.square().sum().backward(), b.square().sum().backward()
+    assert (a - b).abs().max() < 1e-4 and seen[0][0] == seen[0][1] and seen[0][0][1] == 1
+    for p, q in zip(ours.parameters(), theirs.parameters()):
+        assert (p.grad - q.grad).abs().max() <= 2e-4 * max(1, q.grad.abs().max())
+
+
+def test_a_replaced_model_is_compiled():
+    model = transformer()
+    nt.replace(model)
+    x = data_of((6, 10, 8))
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    assert (compiled(x) - model(x)).abs().max() < 1e-5
