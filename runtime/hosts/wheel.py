@@ -4,6 +4,7 @@ program with LLVM in it.
 `pip install .` builds in build/. scripts/wheel builds elsewhere, for old machines, and says so:
     NORMC_WHEEL_TREE   the tree of `normc`
     NORMC_WHEEL_TAG    the platform of the wheel, e.g. manylinux_2_28_x86_64
+    NORMC_WHEEL_BUILT  set: build/ is complete, nothing is built
 """
 
 import os
@@ -17,6 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2] if "__file__" in globals() el
 
 
 def build(targets):
+    if os.environ.get("NORMC_WHEEL_BUILT"):
+        return
     subprocess.run(["scripts/build"], cwd=ROOT, check=True, env={**os.environ, "TARGETS": " ".join(targets)})
 
 
