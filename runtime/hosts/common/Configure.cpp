@@ -53,8 +53,12 @@ json fieldsOf(const std::vector<normc_field>& fields) {
       else
         shape.push_back(kExtents[field.extent[i]]);
     }
-    all.push_back(
-        {{"name", field.name}, {"dtype", kTypes[field.type]}, {"shape", shape}, {"init", field.init}});
+    all.push_back({{"name", field.name},
+                   {"dtype", kTypes[field.type]},
+                   {"shape", shape},
+                   {"init", field.init},
+                   {"read", (field.access & NORMC_FIELD_READ) != 0},
+                   {"written", (field.access & NORMC_FIELD_WRITTEN) != 0}});
   }
   return all;
 }
@@ -100,6 +104,8 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
                 {"y", prepared.y},
                 {"dx", prepared.dx},
                 {"partial", prepared.partialBytes / sizeof(double)},
+                {"reads_scale", prepared.readsScale},
+                {"reads_bias", prepared.readsBias},
                 {"reads_state", prepared.readsState},
                 {"writes_state", prepared.writesState},
                 {"numbers", numbers}}

@@ -14,9 +14,10 @@ NORMC_API const char* normc_hosts_set_log(normc_log);
 
 /// Gives what a graph has to know of an operator before it runs, as JSON in `json`:
 ///   {"scale": true, "bias": true, "y": true, "dx": false, "scale_gradient": false, "bias_gradient": false,
-///    "reads_state": false, "writes_state": true, "partial": 0,
-///    "state": [{"name": "psi2", "dtype": "f32", "shape": ["features"], "init": 1.0}, ...],
-///    "saved": [{"name": "rstd", "dtype": "f32", "shape": ["segments", "rows", 1], "init": 0.0}, ...],
+///    "reads_scale": true, "reads_bias": true, "reads_state": false, "writes_state": true, "partial": 0,
+///    "state": [{"name": "psi2", "dtype": "f32", "shape": ["features"], "init": 1.0, "read": true,
+///               "written": true}, ...],
+///    "saved": [{"name": "rstd", "dtype": "f32", "shape": ["segments", "rows", 1], ...}, ...],
 ///    "numbers": {"epsilon": 1e-05}}
 /// `entry`: "forward", ...; `data` and `params`: "f32", ...; an empty `params` is the default. `mask`: 1 with
 /// one.

@@ -78,6 +78,8 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     if (is == "y") y = true;
     if (is == "dx") dx = true;
     if (is == "bias") bias = true;
+    if (is == "scale") readsScale = tensor.use == NORMC_TENSOR_READ;
+    if (is == "bias") readsBias = tensor.use == NORMC_TENSOR_READ;
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
   }

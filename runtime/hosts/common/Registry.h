@@ -51,6 +51,7 @@ struct Prepared {
   std::vector<normc_field> state, saved;
   /// Tensors that the plan takes.
   bool scale = false, bias = false, y = false, dx = false, dscale = false, dbias = false;
+  bool readsScale = false, readsBias = false;  ///< others may be given, and are ignored
   bool readsState = false, writesState = false;
   size_t partialBytes = 0;  ///< of the sums of one rank
 };

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "runtime/hosts/common/Scratch.h"
+
 namespace normc::hosts {
 namespace {
 
@@ -38,23 +40,6 @@ void* streamOf(DLDevice device) {
   return stream;
 }
 
-/// Scratch memory of a thread, which grows to the most that a call needed.
-class Scratch {
- public:
-  void* of(size_t bytes) {
-    if (bytes > bytes_) {
-      memory_ = std::make_unique_for_overwrite<char[]>(bytes);
-      bytes_ = bytes;
-    }
-    return memory_.get();
-  }
-
- private:
-  std::unique_ptr<char[]> memory_;
-  size_t bytes_ = 0;
-};
-thread_local Scratch scratch;
-
 bool isChannelsFirst(const std::string& norm) {
   const size_t end = norm.find(']');
   return end != norm.npos && end >= 2 && norm[end - 1] == '*' && norm[end - 2] == 'x';
@@ -67,7 +52,7 @@ void giveWorkspace(normc_args& args, size_t bytes, const Tensor& like, DLDevice 
                    std::vector<Tensor>& held) {
   args.workspace_bytes = bytes;
   if (device.device_type == kDLCPU) {
-    args.workspace = scratch.of(bytes);
+    args.workspace = Scratch::of(bytes);
     return;
   }
   args.workspace = held.emplace_back(emptyOf(std::array{int64_t(bytes)}, like, {kDLUInt, 8, 1})).data_ptr();

@@ -1,0 +1,93 @@
+"""The norms that are built in, as functions. Features are the last dimension, as JAX's libraries have them; a norm
+of images takes `channel_axis=1` too."""
+
+import jax.numpy as jnp
+
+from ._norm import cached
+
+
+def _rows(name, x, eps):
+    x = jnp.asarray(x)
+    if x.ndim == 0:
+        raise ValueError(f"x is a number; {name} takes [..., features]")
+    return cached(name, x.shape[-1], "features_last", numbers=(("epsilon", float(eps)),))
+
+
+def layer_norm(x, scale=None, bias=None, eps=1e-5):
+    """Returns (x - mean) / sqrt(variance + eps) * scale + bias over the last dimension."""
+    return _rows("layer_norm", x, eps)(x, scale, bias)
+
+
+def rms_norm(x, scale=None, eps=1e-6):
+    """Returns x / sqrt(mean(x^2) + eps) * scale over the last dimension."""
+    return _rows("rms_norm", x, eps)(x, scale)
+
+
+def _segments(name, x, scale, bias, eps, channel_axis, options=()):
+    x = jnp.asarray(x)
+    if channel_axis not in (1, -1, x.ndim - 1):
+        raise ValueError(f"channel_axis is {channel_axis}; {name} takes 1 or -1")
+    if x.ndim < 2:
+        raise ValueError(f"x has the shape {list(x.shape)}; {name} takes [batch, positions..., features]")
+    first = channel_axis == 1 and x.ndim > 2
+    shape = x.shape
+    if x.ndim == 2:  # one position
+        x = x[:, None, :]
+    of = cached(name, x.shape[1 if first else -1], "channels_first" if first else "segments", options=options,
+                numbers=(("epsilon", float(eps)),))
+    return of(x, scale, bias).reshape(shape)
+
+
+def group_norm(x, groups, scale=None, bias=None, eps=1e-5, channel_axis=-1):
+    """Returns x with mean 0 and variance 1 in each sample and group of channels, times scale plus bias."""
+    channels = jnp.shape(x)[channel_axis] if jnp.ndim(x) > 1 else 0
+    if groups < 1 or channels % groups:
+        raise ValueError(f"{channels} channels are not divisible by {groups} groups")
+    return _segments("group_norm_segment", x, scale, bias, eps, channel_axis, (("groups", groups),))
+
+
+def instance_norm(x, scale=None, bias=None, eps=1e-5, channel_axis=-1):
+    """Returns x with mean 0 and variance 1 in each sample and channel, times scale plus bias."""
+    return _segments("instance_norm", x, scale, bias, eps, channel_axis)
+
+
+def batch_norm(x, scale, bias, state, training, decay=0.9, eps=1e-5, channel_axis=-1):
+    """Returns y and the next state: running_mean, running_var (the unbiased variance, as PyTorch keeps it), step.
+
+    In training the statistics are those of the batch, over all dimensions but the channels; else those of the
+    state, which stays as it is.
+    """
+    x = jnp.asarray(x)
+    if channel_axis not in (1, -1, x.ndim - 1):
+        raise ValueError(f"channel_axis is {channel_axis}; batch_norm takes 1 or -1")
+    first = channel_axis == 1 and x.ndim > 2
+    of = cached("batch_norm_unbiased", x.shape[1 if first else -1], "channels_first" if first else "features_last",
+                numbers=(("decay", float(decay)), ("epsilon", float(eps))))
+    return of(x, scale, bias, state, training=training)
+
+
+def power_norm(x, scale, bias, state, training=True, decay=0.9, backward_decay=0.9, eps=1e-5):
+    """Returns y and the next state of PN (ICML 2020, Algorithm 2): step, psi2, nu.
+
+    Backward makes the next nu, which `next_state` takes from the gradients.
+    """
+    numbers = (("backward_decay", float(backward_decay)), ("decay", float(decay)), ("epsilon", float(eps)))
+    return cached("power_norm", jnp.shape(x)[-1], "features_last", numbers=numbers)(
+        x, scale, bias, state, training=training)
+
+
+def power_norm_v(x, scale, bias, state, training=True, decay=0.9, eps=1e-5):
+    """Returns y and the next state of PN-V (ICML 2020, section 4.1): step, psi2."""
+    numbers = (("decay", float(decay)), ("epsilon", float(eps)))
+    return cached("power_norm_v", jnp.shape(x)[-1], "features_last", numbers=numbers)(
+        x, scale, bias, state, training=training)
+
+
+_STATES = {"batch_norm": "batch_norm_unbiased", "power_norm": "power_norm", "power_norm_v": "power_norm_v"}
+
+
+def init_state(name, features, dtype=jnp.float32):
+    """Returns the state of batch_norm, power_norm or power_norm_v before the first step."""
+    if name not in _STATES:
+        raise ValueError(f"{name} has no state; states have {', '.join(_STATES)}")
+    return cached(_STATES[name], features, "features_last").init_state(dtype)

@@ -1,0 +1,193 @@
+"""Norms as functions of arrays, for any text, and the checks that they make while JAX traces them."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from .. import _library
+from . import _calls
+
+_SHAPES = {"features_last": "*x{}", "segments": "*x*x{}", "channels_first": "*x{}x*"}
+_TAKES = {"features_last": "[..., {}]", "segments": "[batch, positions..., {}]",
+          "channels_first": "[batch, {}, positions...]"}
+
+
+class Norm:
+    """A norm of any text: a pure function, for jit, grad, vmap, scan and shard_map.
+
+    name        a norm that is built in, or what `normc._library.add_norm` returns
+    features    the size of the last dimension, or of dimension 1 with layout="channels_first"
+    options     what the norm leaves open: {"groups": 32}
+    numbers     values that replace those of the text: {"epsilon": 1e-6}
+    layout      "features_last": [..., features]; "segments": [batch, positions..., features];
+                "channels_first": [batch, features, positions...]
+
+    A norm without a state returns y, and one with a state returns y and the next state, a dict of arrays.
+    """
+
+    def __init__(self, name, features, *, options=None, numbers=None, layout="features_last"):
+        if layout not in _SHAPES:
+            raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, _SHAPES))}")
+        self.name, self.features, self.layout = name.split("#")[0], features, layout
+        self._spec = _calls.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers), self.name,
+                                 features, layout != "features_last", layout == "channels_first")
+        self._numbers = set(numbers or ())
+
+    def __repr__(self):
+        return f"normc.jax.Norm({self._spec.text!r})"
+
+    def init(self, dtype=jnp.float32):
+        """Returns scale and bias, those that the norm has, as a dict: {"scale": ones, "bias": zeros}."""
+        known = self._facts(dtype)
+        starts = {"scale": jnp.ones, "bias": jnp.zeros}
+        return {name: start(self.features, dtype) for name, start in starts.items() if known[name]}
+
+    def init_state(self, dtype=jnp.float32):
+        """Returns the state before the first step, for data of a type."""
+        sizes = {"features": self.features}
+        return {field["name"]: jnp.full(_calls.field_shape(field, sizes, False), field["init"],
+                                        _calls.DTYPES[field["dtype"]])
+                for field in self._facts(dtype)["state"]}
+
+    @property
+    def carried(self):
+        """The fields of the state that backward changes: their cotangent is their next value."""
+        return tuple(field["name"] for field in self._facts(jnp.float32, "backward")["state"] if field["written"])
+
+    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None):
+        """Returns y, or (y, next state) if the norm has a state. A scale that is left out is 1, a bias 0.
+        mask: bool, in the shape of x without features; True for real rows."""
+        x = jnp.asarray(x)
+        self._check_x(x)
+        known = self._facts(x.dtype, mask=mask is not None)
+        parameter = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
+        scale = self._parameter("scale", scale, known["scale"], parameter, jnp.ones)
+        bias = self._parameter("bias", bias, known["bias"], parameter, jnp.zeros)
+        mask = self._mask(mask, x)
+        fields = self._fields(state, known["state"])
+        x, scale, bias, mask, fields = self._placed(x, scale, bias, mask, fields, training)
+        if training or not fields:
+            y, following = _calls.train(self._spec, x, scale, bias, mask, fields)
+        else:
+            y, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields), fields
+        if not fields:
+            return y
+        return y, {field["name"]: value for field, value in zip(known["state"], following)}
+
+    def _facts(self, dtype, entry="forward", mask=False):
+        known = self._spec.facts(entry, dtype, mask)
+        unknown = self._numbers - set(known["numbers"])
+        if unknown and entry == "forward":
+            unknown -= set(self._spec.facts("backward", dtype, mask)["numbers"])
+            if unknown:
+                raise ValueError(f"{self.name} has no number {', '.join(sorted(unknown))}; "
+                                 f"it has {', '.join(sorted(known['numbers']))}")
+        return known
+
+    def _check_x(self, x):
+        if x.dtype not in _calls.NAMES:
+            raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16, not {x.dtype}")
+        axis, least = {"features_last": (-1, 1), "segments": (-1, 3), "channels_first": (1, 3)}[self.layout]
+        if x.ndim < least or x.shape[axis] != self.features:
+            raise ValueError(f"x has the shape {list(x.shape)}; {self.name} takes "
+                             f"{_TAKES[self.layout].format(self.features)}")
+
+    def _parameter(self, what, value, has, dtype, start):
+        if not has:
+            if value is not None:
+                raise ValueError(f"{self.name} has no {what}, but one is given")
+            return None
+        if value is None:
+            return start(self.features, dtype)
+        value = jnp.asarray(value)
+        if value.shape != (self.features,):
+            raise ValueError(f"{what} has the shape {list(value.shape)}; {self.name} takes [{self.features}]")
+        if not jnp.issubdtype(value.dtype, jnp.floating) or value.dtype.itemsize > jnp.dtype(dtype).itemsize:
+            raise TypeError(f"{what} has the type {value.dtype}; {self.name} computes with {jnp.dtype(dtype)}")
+        return value.astype(dtype)
+
+    def _mask(self, mask, x):
+        if mask is None:
+            return None
+        mask = jnp.asarray(mask)
+        shape = (x.shape[0], *x.shape[2:]) if self.layout == "channels_first" else x.shape[:-1]
+        if mask.shape != shape or mask.dtype != jnp.bool_:
+            raise ValueError(f"mask is {mask.dtype}{list(mask.shape)}; {self.name} takes bool{list(shape)}")
+        return mask
+
+    def _fields(self, state, wanted):
+        names = [field["name"] for field in wanted]
+        if state is None and names:
+            raise ValueError(f"{self.name} has a state: give one with {', '.join(names)} (init_state makes it)")
+        if set(state or ()) != set(names):
+            raise ValueError(f"{self.name} has a state of {', '.join(names) or 'no fields'}; "
+                             f"given are {', '.join(state) or 'none'}")
+        fields = []
+        for field in wanted:
+            value = jnp.asarray(state[field["name"]])
+            shape = _calls.field_shape(field, {"features": self.features}, False)
+            fits = (jnp.issubdtype(value.dtype, jnp.integer) if field["dtype"] == "i64"
+                    else value.dtype == _calls.DTYPES[field["dtype"]])
+            if value.shape != shape or not fits:
+                raise ValueError(f"{field['name']} of the state is {value.dtype}{list(value.shape)}; {self.name} "
+                                 f"takes {jnp.dtype(_calls.DTYPES[field['dtype']])}{list(shape)}")
+            fields.append(value)
+        return tuple(fields)
+
+    def _placed(self, x, scale, bias, mask, fields, training):
+        """Returns the arrays so that all vary along the same axes of a shard_map. The transpose of this sums the
+        gradients of parameters that are replicated."""
+        arrays = (x, scale, bias, mask, fields)
+        varying = [_varying(leaf) for leaf in jax.tree.leaves(arrays)]
+        everywhere = frozenset().union(*varying)
+        if not everywhere:
+            return arrays
+        replicated = [value for value in fields if everywhere - _varying(value)]
+        if replicated and training:
+            axes = ", ".join(map(repr, sorted(everywhere)))
+            raise ValueError(
+                f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one shard "
+                f"of {axes}, but the state is that of all. For a state of each shard give one that varies: "
+                f"jax.lax.pcast(state, ({axes},), to='varying')")
+        return jax.tree.map(lambda v: jax.lax.pcast(v, tuple(everywhere - _varying(v)), to="varying"), arrays)
+
+
+def _varying(value):
+    kind = jax.typeof(value)
+    return kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
+
+
+def norm(path, features, **arguments):
+    """Returns the norm of a .norm file, with the arguments of `Norm`. The compiler has to be installed: it compiles
+    the norm at the first use, in a process of its own, into the user's cache."""
+    return Norm(_library.add_norm(path), features, **arguments)
+
+
+@functools.lru_cache(maxsize=None)
+def cached(name, features, layout, options=(), numbers=()):
+    return Norm(name, features, layout=layout, options=dict(options), numbers=dict(numbers))
+
+
+def next_state(state, cotangents, carried=("nu",)):
+    """Returns the state after a step: that of forward, with the fields that backward changed.
+
+    Backward of PowerNorm makes the next nu. A gradient is the only thing that JAX lets a backward return, so the
+    cotangent of nu *is* the next nu, to be stored instead of added:
+
+        def loss(params, state, x):
+            y, state = nj.power_norm(x, params["scale"], params["bias"], state)
+            return jnp.mean(y**2), state
+
+        gradients = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True, allow_int=True)
+        (value, after), (grads, cotangents) = gradients(params, state, x)
+        state = nj.next_state(after, cotangents)
+
+    state        what forward returned: dicts of states, nested as a model likes it
+    cotangents   of the state that forward was given, in the same tree
+    carried      names of the fields (Norm.carried)
+    """
+    def chosen(path, value, cotangent):
+        return cotangent if getattr(path[-1], "key", None) in carried else value
+
+    return jax.tree_util.tree_map_with_path(chosen, state, cotangents)

@@ -1,0 +1,269 @@
+"""Norms against formulas of jax.numpy, and in each of JAX's transformations: jit, grad, vmap, scan, donation, export."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import normc
+import normc.jax as nj
+import pytest
+from formulas import CASES, arrays, centred, close, layer_norm
+
+BOUNDS = {"float32": 3e-5, "bfloat16": 4e-2, "float16": 6e-3}
+
+
+def gradients(function, x, scale, bias, dy):
+    """Returns y and all gradients."""
+    y, back = jax.vjp(function, x, scale, bias)
+    return (y, *back(dy))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_is_the_formula(name):
+    ours, formula, shape, axis = CASES[name]
+    reference = jax.jit(lambda *a: gradients(formula, *a))
+    for dtype, bound in BOUNDS.items():
+        given = arrays(shape, axis, dtype)
+        mine = jax.jit(lambda *a: gradients(ours, *a))(*given)
+        assert all(a.dtype == dtype for a in mine)
+        close(mine, [a.astype(dtype) for a in reference(*(a.astype("float32") for a in given))], bound)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_vmap_over_all_arguments(name):
+    check_vmap(name, (1, 1, 1))
+
+
+@pytest.mark.parametrize("batched", [(1, 0, 0), (0, 1, 0), (1, 0, 1)])
+@pytest.mark.parametrize("name", ["layer_norm", "instance_norm, channels first", "batch_norm"])
+def test_vmap_over_some_arguments(name, batched):
+    check_vmap(name, batched)
+
+
+def check_vmap(name, batched):
+    ours, formula, shape, axis = CASES[name]
+    x, scale, bias, dy = arrays(shape, axis, "float32")
+    given = [jnp.stack([a, 2 * a, a - 1]) if many else a for a, many in zip((x, scale, bias), batched)]
+
+    def run(norm):
+        each = jax.vmap(lambda *a: gradients(norm, *a, dy), tuple(0 if many else None for many in batched))
+        return jax.jit(each)(*given)
+
+    close(run(ours), run(formula), 1e-4)
+
+
+def test_vmap_of_vmap():
+    x, scale, bias, _ = arrays((2, 3, 5, 96), -1, "float32")
+    scales = jnp.stack([scale, 2 * scale, 3 * scale])
+    twice = lambda norm: jax.vmap(jax.vmap(norm, (0, None, None)), (None, 0, None))(x[0], scales, bias)
+    close(twice(nj.layer_norm), twice(layer_norm), 3e-5)
+    rows = lambda norm: jax.vmap(jax.vmap(norm, (0, None, None)), (0, None, None))(x, scale, bias)
+    close(rows(nj.layer_norm), rows(layer_norm), 3e-5)
+
+
+def test_rows_of_a_batch_are_one_call():
+    x, scale, bias, _ = arrays((6, 4, 96), -1, "float32")
+    each = jax.vmap(nj.layer_norm, (1, None, None), 1)
+    close(each(x, scale, bias), layer_norm(x, scale, bias), 3e-5)
+    assert jax.jit(each).lower(x, scale, bias).as_text().count("stablehlo.while") == 0
+
+
+def test_default_parameters_are_ones_and_zeros():
+    x = arrays((5, 96), -1, "float32")[0]
+    close(nj.layer_norm(x), centred(x, -1, 1e-5), 3e-5)
+    close(nj.layer_norm(x, eps=0.5), centred(x, -1, 0.5), 3e-5)
+
+
+def test_no_rows():
+    x = jnp.zeros((0, 96))
+    assert nj.layer_norm(x).shape == (0, 96)
+    assert jax.grad(lambda x: nj.layer_norm(x).sum())(x).shape == (0, 96)
+
+
+def test_the_state_of_batch_norm():
+    x, scale, bias, _ = arrays((33, 96), -1, "float32")
+    state = nj.init_state("batch_norm", 96)
+    y, after = jax.jit(lambda x, s: nj.batch_norm(x, scale, bias, s, training=True))(x, state)
+    assert after["step"] == 1 and state["step"] == 0
+    close(after["running_mean"], 0.1 * x.mean(0), 1e-5)
+    close(after["running_var"], 0.9 + 0.1 * x.var(0, ddof=1), 1e-5)
+    still, same = nj.batch_norm(x, scale, bias, after, training=False)
+    close(same, after, 0)
+    close(still, (x - after["running_mean"]) / jnp.sqrt(after["running_var"] + 1e-5) * scale + bias, 3e-5)
+
+
+def test_gradients_of_evaluation_take_the_statistics_as_constants():
+    x, scale, bias, dy = arrays((33, 96), -1, "float32")
+    state = nj.batch_norm(x, scale, bias, nj.init_state("batch_norm", 96), training=True)[1]
+    ours = lambda x, s, b: nj.batch_norm(x, s, b, state, training=False)[0]
+    formula = lambda x, s, b: (x - state["running_mean"]) / jnp.sqrt(state["running_var"] + 1e-5) * s + b
+    close(gradients(ours, x, scale, bias, dy), gradients(formula, x, scale, bias, dy), 3e-5)
+
+
+def test_power_norm_trains_with_scan_and_donation():
+    """The cotangent of nu is the next nu; a loop of scan is a loop of steps."""
+    xs = jax.random.normal(jax.random.key(1), (5, 32, 96))
+    scale, bias = jnp.linspace(0.5, 1.5, 96), jnp.zeros(96)
+
+    def loss(scale, state, x):
+        y, state = nj.power_norm(x, scale, bias, state)
+        return jnp.mean(y**3), state
+
+    def step(carry, x):
+        scale, state = carry
+        of = jax.grad(loss, argnums=(0, 1), has_aux=True, allow_int=True)
+        (dscale, cotangents), after = of(scale, state, x)
+        return (scale - 0.1 * dscale, nj.next_state(after, cotangents)), dscale
+
+    state = nj.init_state("power_norm", 96)
+    one_by_one = (scale, state)
+    for x in xs:
+        one_by_one, _ = jax.jit(step)(one_by_one, x)
+    looped = jax.jit(lambda c: jax.lax.scan(step, c, xs)[0])((scale, state))
+    close(looped, one_by_one, 0)
+    assert looped[1]["step"] == 5 and jnp.abs(looped[1]["nu"]).max() > 0
+
+    # PN by its formulas, for the first step: y divides by the quadratic mean of before.
+    x, dy = xs[0], jax.grad(lambda y: jnp.mean(y**3))(xs[0] / jnp.sqrt(1 + 1e-5) * scale + bias)
+    second = (x * x).mean(0)
+    normal = x / jnp.sqrt(1 + 1e-5)
+    after, _ = jax.jit(step)((scale, state), x)
+    close(after[1]["psi2"], 0.9 + 0.1 * second, 1e-5)
+    close(after[0], scale - 0.1 * (dy * normal).sum(0), 1e-5)
+
+    # A state that is given away is changed in place; one that is kept is not.
+    forward = lambda x, state: nj.power_norm(x, scale, bias, state)
+    kept = jax.tree.map(jnp.copy, state)
+    close(jax.jit(forward)(xs[0], kept), jax.jit(forward)(xs[0], state), 0)
+    close(kept, state, 0)
+    address = kept["psi2"].unsafe_buffer_pointer()
+    _, after = jax.jit(forward, donate_argnums=1)(xs[0], kept)
+    assert kept["psi2"].is_deleted() and after["psi2"].unsafe_buffer_pointer() == address
+
+
+def test_next_state_of_a_model():
+    state = {"a": {"psi2": 1, "nu": 2, "step": 3}, "b": [{"running_mean": 4}]}
+    cotangents = {"a": {"psi2": 0, "nu": 7, "step": 0}, "b": [{"running_mean": 0}]}
+    assert nj.next_state(state, cotangents) == {"a": {"psi2": 1, "nu": 7, "step": 3}, "b": [{"running_mean": 4}]}
+    assert nj.Norm("power_norm", 96).carried == ("nu",)
+    assert nj.Norm("batch_norm_unbiased", 96).carried == ()
+
+
+def test_checkpoint_repeats_forward():
+    x, scale, bias, dy = arrays((33, 96), -1, "float32")
+    state = nj.init_state("power_norm", 96)
+    norm = lambda x, state: nj.power_norm(x, scale, bias, state)
+    plain = jax.grad(lambda x: (norm(x, state)[0] * dy).sum())(x)
+    again = jax.grad(lambda x: (jax.checkpoint(norm)(x, state)[0] * dy).sum())(x)
+    close(again, plain, 0)
+
+
+def test_export_with_any_number_of_rows():
+    x, scale, bias, _ = arrays((5, 96), -1, "float32")
+    rows, = jax.export.symbolic_shape("rows")
+    shape = jax.ShapeDtypeStruct((rows, 96), x.dtype)
+    for function in (nj.layer_norm, jax.grad(lambda x, s, b: (nj.layer_norm(x, s, b) ** 3).sum())):
+        exported = jax.export.export(jax.jit(function), disabled_checks=nj.export_checks())(shape, scale, bias)
+        loaded = jax.export.deserialize(exported.serialize())
+        close(loaded.call(x, scale, bias), function(x, scale, bias), 0)
+
+
+def test_norm_of_a_text(tmp_path, compiler):
+    text = tmp_path / "mine.norm"
+    text.write_text("""norm mine {
+  reduce    features
+  center    none
+  moment    raw
+  divide_by current
+  backward  exact
+  affine    scale
+  epsilon   1e-6
+}
+""")
+    norm = nj.norm(text, 48, numbers={"epsilon": 1e-3})
+    x, scale, _, dy = arrays((9, 48), -1, "float32")
+    formula = lambda x, scale: x / jnp.sqrt((x * x).mean(-1, keepdims=True) + 1e-3) * scale
+    run = lambda f: jax.vjp(f, x, scale)[1](dy)
+    assert list(norm.init()) == ["scale"]
+    close(run(norm), run(formula), 3e-5)
+    close(jax.vmap(norm, (0, None))(x[:, None], scale), formula(x, scale)[:, None], 3e-5)
+
+
+def test_mask_leaves_rows_out(compiler):
+    norm = nj.Norm("batch_norm_unbiased", 96)
+    x, scale, bias, _ = arrays((33, 96), -1, "float32")
+    real = jnp.arange(33) < 20
+    y, state = norm(x, scale, bias, norm.init_state(), mask=real)
+    close(y[:20], nj.batch_norm(x[:20], scale, bias, norm.init_state(), training=True)[0], 3e-5)
+    assert (y[20:] == 0).all()
+    with pytest.raises(ValueError, match=r"mask is float32\[33\]; batch_norm_unbiased takes bool\[33\]"):
+        norm(x, scale, bias, norm.init_state(), mask=jnp.ones(33))
+
+
+def test_many_threads_agree():
+    x, scale, bias, _ = arrays((4096, 256), -1, "float32")
+    close(nj.layer_norm(x, scale, bias), layer_norm(x, scale, bias), 3e-5)
+    dy = jax.grad(lambda x, s, b: (nj.layer_norm(x, s, b) ** 3).sum(), argnums=(0, 1, 2))
+    first = dy(x, scale, bias)
+    for _ in range(3):
+        close(dy(x, scale, bias), first, 0)
+
+
+def bn(x=None, scale=None, bias=None, **state):
+    x = jnp.ones((4, 96)) if x is None else x
+    return nj.batch_norm(x, scale, bias, nj.init_state("batch_norm", 96) | state, training=True)
+
+
+@pytest.mark.parametrize("call, said", [
+    (lambda: nj.layer_norm(jnp.ones((4, 96)), jnp.ones(48)), r"scale has the shape \[48\]; layer_norm takes \[96\]"),
+    (lambda: nj.layer_norm(jnp.ones((4, 96)), None, jnp.ones((1, 96))), r"bias has the shape \[1, 96\]"),
+    (lambda: nj.layer_norm(jnp.ones((4, 96), int)), "takes float32, float64, bfloat16 or float16, not int32"),
+    (lambda: nj.layer_norm(jnp.ones((4, 96)), jnp.ones(96, int)), "scale has the type int32; layer_norm computes with"),
+    (lambda: nj.layer_norm(jnp.ones(())), r"x is a number; layer_norm takes \[..., features\]"),
+    (lambda: nj.layer_norm(jnp.ones((4, 96)), eps=-1), "epsilon"),
+    (lambda: nj.Norm("layer_norm", 96)(jnp.ones((4, 95))), r"x has the shape \[4, 95\]; layer_norm takes \[..., 96\]"),
+    (lambda: nj.Norm("rms_norm", 96)(jnp.ones((4, 96)), None, jnp.ones(96)), "rms_norm has no bias, but one is given"),
+    (lambda: nj.Norm("layer_norm", 96, numbers={"decay": 1})(jnp.ones((4, 96))), "has no number decay; it has epsilon"),
+    (lambda: nj.Norm("no_norm", 96)(jnp.ones((4, 96))), "no_norm"),
+    (lambda: nj.Norm("layer_norm", 96, layout="rows"), "layout is 'rows'; known are 'features_last'"),
+    (lambda: nj.group_norm(jnp.ones((2, 3, 31)), 4), "31 channels are not divisible by 4 groups"),
+    (lambda: nj.group_norm(jnp.ones((2, 3, 4, 32)), 4, channel_axis=2), "channel_axis is 2; group_norm_segment takes 1"),
+    (lambda: nj.Norm("power_norm", 96)(jnp.ones((4, 96))), "power_norm has a state: give one with step, psi2, nu"),
+    (lambda: nj.Norm("layer_norm", 96)(jnp.ones((4, 96)), state={"nu": 1}), "has a state of no fields; given are nu"),
+    (lambda: bn(running_mean=jnp.zeros(95)), r"running_mean of the state is float32\[95\]; .* takes float32\[96\]"),
+    (lambda: bn(step=jnp.zeros(())), r"step of the state is float32\[\]; .* takes int32\[\]"),
+    (lambda: nj.init_state("layer_norm", 96), "layer_norm has no state"),
+])
+def test_refuses(call, said):
+    for run in (call, jax.jit(call)):
+        with pytest.raises((TypeError, ValueError, normc.Error), match=said):
+            run()
+
+
+def test_the_handler_checks_shapes_itself():
+    """A graph may be made without normc.jax: every size is checked when it runs."""
+    text = "layer_norm[*x96] epsilon=1e-05"
+    attributes = dict(norm=text, rank=np.int32(2), mask=np.int32(0), rows=np.int32(1))
+    x, y = jnp.ones((4, 96)), jax.ShapeDtypeStruct((4, 96), "float32")
+    good = jnp.ones(96)
+    for given, made, said in (
+        ((x, good[:48], good), y, "scale"),
+        ((x, good, good[:48]), y, "bias"),
+        ((x, good.astype("bfloat16"), good), y, "scale has dtype bf16"),
+        ((x, good, good), jax.ShapeDtypeStruct((4, 48), "float32"), "y"),
+        ((x[:, :48], good, good), y, "x"),
+        ((x, good), y, "layer_norm:infer has 3 inputs, not 2"),
+        ((jnp.ones((4, 96), complex), good, good), y, "a norm takes arrays of float32"),
+    ):
+        with pytest.raises(Exception, match=said):
+            jax.block_until_ready(jax.ffi.ffi_call("normc_infer", made)(*given, **attributes))
+    one = jax.ShapeDtypeStruct((96,), "float32")
+    with pytest.raises(Exception, match="features"):
+        jax.block_until_ready(jax.ffi.ffi_call("normc_infer", one)(x[0, :48], good, good, **(attributes | {"rank": np.int32(1)})))
+
+
+def test_forward_mode_and_second_derivatives_fail_loudly():
+    x = jnp.ones((4, 96))
+    with pytest.raises(TypeError, match="forward-mode|jvp"):
+        jax.jvp(nj.layer_norm, (x,), (x,))
+    with pytest.raises(Exception, match="cannot be differentiated"):
+        jax.grad(lambda x: jax.grad(lambda x: nj.layer_norm(x).sum())(x).sum())(x)

@@ -1,0 +1,65 @@
+"""The functions of tvm-ffi with arrays of NumPy and tensors of torch."""
+
+import normc.tvm
+import numpy as np
+import pytest
+import torch
+
+norms = normc.tvm.load()
+LN = "layer_norm[*x96] epsilon=1e-05"
+
+
+def test_numpy():
+    x = np.random.default_rng(1).normal(1, 2, (5, 7, 96)).astype("float32")
+    scale, bias = np.linspace(0.5, 1.5, 96, dtype="float32"), np.linspace(-1, 1, 96, dtype="float32")
+    y = np.empty_like(x)
+    norms.infer(LN, x, scale, bias, None, y)
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + bias
+    assert abs(y - expected).max() < 3e-5
+    row = np.empty(96, "float32")
+    norms.infer(LN, x[0, 0], scale, bias, None, row)
+    assert (row == y[0, 0]).all()
+
+
+@pytest.mark.parametrize("dtype, bound", [(torch.float64, 1e-12), (torch.float32, 3e-5), (torch.bfloat16, 3e-2)])
+def test_torch(dtype, bound):
+    torch.manual_seed(1)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    x, dy = torch.randn(33, 96, dtype=dtype), torch.randn(33, 96, dtype=dtype)
+    scale, bias = torch.randn(96, dtype=wide), torch.randn(96, dtype=wide)
+    given = [t.to(wide).requires_grad_() for t in (x, scale, bias)]
+    expected = torch.nn.functional.layer_norm(given[0], (96,), *given[1:])
+    expected.backward(dy.to(wide))
+    y, dx, mean, rstd = torch.empty_like(x), torch.empty_like(x), torch.empty(33, dtype=wide), torch.empty(33, dtype=wide)
+    dscale, dbias = torch.empty_like(scale), torch.empty_like(bias)
+    norms.forward(LN, x, scale, bias, None, y, mean, rstd)
+    norms.backward(LN, x, dy, scale, None, None, mean, rstd, dx, dscale, dbias)
+    for ours, theirs in zip((y, dx, dscale, dbias), (expected, *(t.grad for t in given)), strict=True):
+        assert (ours.double() - theirs.double()).abs().max() <= bound * theirs.double().abs().max()
+
+
+def test_a_state_and_strides():
+    text = "power_norm[*x96] decay=0.5"
+    x = torch.randn(32, 192)[:, :96]
+    scale, bias = torch.ones(96), torch.zeros(96)
+    step, psi2, nu = torch.zeros((), dtype=torch.int64), torch.ones(96), torch.zeros(96)
+    y, rstd, second = torch.empty(32, 96), torch.empty(96), torch.empty(96)
+    norms.forward(text, x, scale, bias, None, step, psi2, y, rstd, second, step, psi2)
+    assert step == 1 and torch.allclose(psi2, 0.5 + 0.5 * (x * x).mean(0))
+    assert torch.allclose(y, x / (1 + 1e-5) ** 0.5, atol=1e-5)
+    dx, dscale, dbias = torch.empty_like(y), torch.empty(96), torch.empty(96)
+    norms.backward(text, x, torch.randn(32, 96), scale, None, None, rstd, second, nu, dx, dscale, dbias, nu)
+    assert nu.abs().max() > 0
+
+
+@pytest.mark.parametrize("arguments, said", [
+    ((np.ones((4, 95), "f"), np.ones(96, "f"), np.ones(96, "f"), None, np.ones((4, 95), "f")), "x has"),
+    ((np.ones((4, 96), "f"), np.ones(48, "f"), np.ones(96, "f"), None, np.ones((4, 96), "f")), "scale has"),
+    ((np.ones((4, 96), "f"), None, None, None, np.ones((4, 96), "f")), "scale is missing"),
+    ((np.ones((4, 96), "f"), np.ones(96, "f"), np.ones(96, "f"), None), "takes 1 tensors after mask, not 0"),
+    ((np.ones((4, 96), "f"), 1, None, None), "argument 3 is neither a tensor nor None"),
+    ((), "a norm takes a text, x, scale"),
+])
+def test_refuses(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        norms.infer(LN, *arguments)
