@@ -93,6 +93,9 @@ Outputs backward(const Call& call) {
   Values totalH = parameter(sumH), totalHX0 = parameter(sumHX0), totalX0X0 = parameter(sumX0X0);
   const bool reduces = call.problem.entry == Entry::BackwardReduce;
   if (reduces) {
+    // Kernels sum squares of distances, which may be flushed, and multiply the sum by s^2.
+    for (int64_t k = 0; k < call.statistics(); ++k)
+      totalX0X0[k].magnitude += kFlush * summed[k] * saved.s[k].value * saved.s[k].value;
     publishPartial(call,
                    {{"gradient", totalH},
                     {"gradient_x", totalHX0},

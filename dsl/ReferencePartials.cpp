@@ -7,11 +7,9 @@
 namespace normc::reference {
 namespace {
 
-// A difference of raw sums is computed in f64, whatever the type of the statistics: its error is a few units of
-// f64 of these sums, in the unit that magnitudes have.
-double cancellation(const Call& call) {
-  return call.problem.statistics() == DType::F64 ? 4 : 0x1p-26;
-}
+// A difference of raw sums is computed in f64, whatever the type of the statistics: its error is a few units
+// of f64 of these sums, in the unit that magnitudes have.
+double cancellation(const Call& call) { return call.problem.statistics() == DType::F64 ? 4 : 0x1p-26; }
 
 Tracked centralMoment(const Call& call, Tracked sum, Tracked squares, double rows) {
   const double mean = sum.value / rows, raw = squares.value / rows;
@@ -75,8 +73,7 @@ Outputs forwardReduce(const Call& call) {
     fields["sum"].push_back(sum);
     fields["squares"].push_back(square);
     const double mean = batch.mean[i].value, moment = batch.moment[i].value;
-    moments.push_back(
-        {moment, batch.moment[i].magnitude + cancellation(call) * (moment + mean * mean)});
+    moments.push_back({moment, batch.moment[i].magnitude + cancellation(call) * (moment + mean * mean)});
   }
   publishPartial(call, fields, result);
   if (central) result["partial.moment"] = quantity(moments);

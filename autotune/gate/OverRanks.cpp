@@ -24,7 +24,8 @@ Fields rounded(Fields fields, DType type) {
 /// A step of all ranks, as far as an entry of it needs.
 class Step {
  public:
-  Step(const Problem& problem, std::vector<ReferenceCall> ranks) : problem_(problem), ranks_(std::move(ranks)) {}
+  Step(const Problem& problem, std::vector<ReferenceCall> ranks)
+      : problem_(problem), ranks_(std::move(ranks)) {}
 
   /// Runs the entries before this one. False after an error.
   bool before(Entry entry) {

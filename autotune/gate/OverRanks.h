@@ -1,13 +1,13 @@
-// The arguments of an entry over ranks: those of one rank of several, with the sums that the reference computes
-// for all of them.
+// The arguments of an entry over ranks: those of one rank of several, with the sums that the reference
+// computes for all of them.
 #pragma once
 
 #include "dsl/Reference.h"
 
 namespace normc::gate {
 
-/// Returns the arguments of the first rank for the problem's entry. `ranks`: x, dy, mask, parameters and state
-/// of each rank, whether the entry takes them or not.
+/// Returns the arguments of the first rank for the problem's entry. `ranks`: x, dy, mask, parameters and
+/// state of each rank, whether the entry takes them or not.
 Result<ReferenceCall> argumentsOverRanks(const Problem&, std::vector<ReferenceCall> ranks);
 
 }  // namespace normc::gate

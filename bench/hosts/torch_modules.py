@@ -92,6 +92,7 @@ def main():
         for name in given.cases.split(","):
             kind, other, arguments, shape = CASES[name]
             row = []
+            torch._dynamo.reset()
             for compiled in (False,) if given.no_compile else (False, True):
                 ours = calls_of(kind(*arguments), shape, compiled)
                 theirs = calls_of(other(*arguments), shape, compiled)

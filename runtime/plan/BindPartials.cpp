@@ -32,8 +32,9 @@ normc_status Plan::sizesOfPartials(Call& call) const {
                                 std::max<uint64_t>(args.partial_count, 1));
   call.sizes.features = vectors ? std::max<int64_t>(elements - scalars, 0) / vectors : 0;
   if (call.sizes.features == 0)
-    return fail(NORMC_INVALID_ARGUMENT, "partials has ", args.partials_bytes, " bytes for ", args.partial_count,
-                " partials; ", request_.text, " takes at least one partial of at least one feature");
+    return fail(NORMC_INVALID_ARGUMENT, "partials has ", args.partials_bytes, " bytes for ",
+                args.partial_count, " partials; ", request_.text,
+                " takes at least one partial of at least one feature");
   return checkSizes(call.sizes);
 }
 

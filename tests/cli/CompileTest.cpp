@@ -149,6 +149,20 @@ TEST_P(CompileRefuses, AndWritesNothing) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Compile, MakesEntriesOverRanksWhereTheyAreNamed) {
+  const Outcome o = normc({"compile", "power_norm", "--entry", "forward_reduce,backward_reduce,commit",
+                           "--features", "8", "-o", "p.npk", "--json"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()).back(), "power_norm:commit@f32[*x8]");
+  const Outcome check = normc({"check", "p.npk"});
+  EXPECT_EQ(check.code, 0) << check.out << check.err;
+  const Outcome run = normc({"run", "p.npk", "power_norm:commit@f32[*x8]"});
+  EXPECT_TRUE(contains(run.err,
+                       "power_norm:commit@f32[*x8] exchanges sums with other calls\n  hint: call it through "
+                       "the C API"))
+      << run.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, CompileRefuses,
     testing::Values(
@@ -161,6 +175,14 @@ INSTANTIATE_TEST_SUITE_P(
             2,
             "hint: infer of 'layer_norm' uses the statistics of its input, as forward does: its gradient is "
             "'backward'"},
+        Wrong{{"layer_norm", "--entry", "forward_reduce"},
+              2,
+              "each of its statistics is of rows that lie together, on one rank [P10]"},
+        Wrong{{"batch_norm", "--entry", "commit"}, 2, "'batch_norm' has no 'commit'"},
+        Wrong{
+            {"batch_norm:forward_apply@f32[*x8x*]{layout=channels_first}", "--target", "sm_90"},
+            2,
+            "cannot be compiled for sm_90: an entry over ranks goes through channels in the order of memory"},
         Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "avx2"},
               2,

@@ -240,6 +240,9 @@ INSTANTIATE_TEST_SUITE_P(
               "normc tune needs a norm\n  hint: e.g. normc tune layer_norm --features 1024 --records "
               "tuned.jsonl"},
         Wrong{{"layer_norm"}, 2, "normc tune needs to know how many features there are"},
+        Wrong{{"batch_norm", "--entry", "forward_reduce", "--features", "8", "--rows", "8"},
+              2,
+              "batch_norm:forward_reduce@f32[*x8] cannot be tuned: its sums come from several calls"},
         Wrong{{"layer_nrm", "--features", "8"}, 2, "did you mean 'layer_norm'?"},
         Wrong{{"layer_norm", "--features", "8", "--budget", "soon"},
               2,

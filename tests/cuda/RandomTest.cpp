@@ -151,13 +151,20 @@ void agree(Draw draw) {
 
 class EmulatedRandomSpecs : public testing::TestWithParam<uint64_t> {};
 class EmulatedRandomClusters : public testing::TestWithParam<uint64_t> {};
+class EmulatedRandomEntriesOverRanks : public testing::TestWithParam<uint64_t> {};
 class EmulatedRandomGradientsOfInference : public testing::TestWithParam<uint64_t> {};
 TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) { agree(Draw(GetParam())); }
 TEST_P(EmulatedRandomGradientsOfInference, AgreeWithTheReference) {
   agree(Draw(GetParam(), /*clusters=*/false, Entry::InferBackward));
 }
+TEST_P(EmulatedRandomEntriesOverRanks, AgreeWithTheReference) {
+  constexpr Entry kEach[] = {Entry::ForwardReduce, Entry::ForwardApply, Entry::BackwardReduce,
+                             Entry::BackwardApply, Entry::Commit};
+  agree(Draw(GetParam(), /*clusters=*/false, kEach[GetParam() % 5]));
+}
 TEST_P(EmulatedRandomClusters, AgreeWithTheReference) { agree(Draw(GetParam(), /*clusters=*/true)); }
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomClusters, testing::Range<uint64_t>(1, 41));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomEntriesOverRanks, testing::Range<uint64_t>(1, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(1, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 81));
 

@@ -1,5 +1,5 @@
-// A step of training whose batch is divided between ranks, by the reference or by kernels: `RunEntry` computes one
-// entry. The sums are exchanged as an all-reduce or an all-gather does.
+// A step of training whose batch is divided between ranks, by the reference or by kernels: `RunEntry`
+// computes one entry. The sums are exchanged as an all-reduce or an all-gather does.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ namespace ranks {
 inline Outputs fieldsOf(const Outputs& outputs, const std::string& prefix) {
   Outputs fields;
   for (const auto& [name, values] : outputs)
-    if (name.starts_with(prefix + ".") && name != "partial.moment") fields[name.substr(prefix.size() + 1)] = values;
+    if (name.starts_with(prefix + ".") && name != "partial.moment")
+      fields[name.substr(prefix.size() + 1)] = values;
   return fields;
 }
 
@@ -92,7 +93,8 @@ inline Outputs stepOverRanks(const Problem& problem, const ReferenceCall& whole,
       const Outputs outputs = run(entry, call);
       if (writesPartial(entry)) partials[rank].merge(ranks::fieldsOf(outputs, "partial"));
       if (writesSaved(entry)) parts[rank].saved = ranks::fieldsOf(outputs, "saved");
-      if (writesState(entry) && !parts[rank].state.empty()) parts[rank].state = ranks::fieldsOf(outputs, "state");
+      if (writesState(entry) && !parts[rank].state.empty())
+        parts[rank].state = ranks::fieldsOf(outputs, "state");
       for (const auto& [name, values] : outputs) ofRanks[rank][name] = values;
     }
   };

@@ -1,5 +1,5 @@
-// Statistics over ranks: the fields of a partial, which norms have the entries, and that ranks of unequal rows
-// get what one rank gets on all rows.
+// Statistics over ranks: the fields of a partial, which norms have the entries, and that ranks of unequal
+// rows get what one rank gets on all rows.
 #include "dsl/Library.h"
 #include "tests/dsl/Ranks.h"
 #include "tests/dsl/ReferenceSupport.h"
@@ -87,8 +87,8 @@ std::vector<Spec> specs() {
   exact.backward = Backward::Exact;
   Spec rawCentred = powerNormV();
   rawCentred.center = Center::Current;
-  for (const Spec& each : {unbiased, stateless, outside, centred, average, lagged, clamped, active, grouped,
-                           exact, rawCentred})
+  for (const Spec& each :
+       {unbiased, stateless, outside, centred, average, lagged, clamped, active, grouped, exact, rawCentred})
     all.push_back(each);
   return all;
 }
@@ -152,7 +152,8 @@ TEST(OverRanks, PartialsAreChecked) {
   Layer layer(batchNorm(), {1, 2, 3});
   layer.problem.entry = Entry::ForwardApply;
   layer.call.x = Vector(6, 1);
-  EXPECT_NE(text(evaluate(layer.problem, layer.call).errors()).find("partials are missing"), std::string::npos);
+  EXPECT_NE(text(evaluate(layer.problem, layer.call).errors()).find("partials are missing"),
+            std::string::npos);
   layer.call.partials = {{{"rows", {2}}, {"sum", {1, 1}}}};
   const std::string errors = text(evaluate(layer.problem, layer.call).errors());
   EXPECT_NE(errors.find("partials.sum has 2 elements, not 3"), std::string::npos) << errors;
@@ -171,12 +172,14 @@ TEST(OverRanks, AreForStatisticsThatAreCompleteBeforeOutputsOrNotNeeded) {
   struct {
     const char *problem, *message, *hint;
   } const cases[] = {
-      {"layer_norm:forward_reduce@f32[*x8]", "'layer_norm' has no 'forward_reduce': each of its statistics is of "
-                                             "rows that lie together, on one rank [P10]",
+      {"layer_norm:forward_reduce@f32[*x8]",
+       "'layer_norm' has no 'forward_reduce': each of its statistics is of "
+       "rows that lie together, on one rank [P10]",
        "use 'forward' and 'backward' on each rank"},
       {"instance_norm:commit@f32[*x*x8]", "on one rank [P10]", "use 'forward' and 'backward' on each rank"},
       {"power_norm_released:forward_reduce@f32[*x8]{heads=2}",
-       "'power_norm_released' has no 'forward_reduce': during 'warmup' it divides by the batch, and after it by "
+       "'power_norm_released' has no 'forward_reduce': during 'warmup' it divides by the batch, and after it "
+       "by "
        "the state [P10]",
        "leave out 'warmup', or use 'forward' and 'backward', with the statistics of each rank"},
       {"mabn:backward_reduce@f32[*x8]", "it divides by a window, whose first steps wait for the batch [P10]",
@@ -204,7 +207,8 @@ TEST(OverRanks, AreForStatisticsThatAreCompleteBeforeOutputsOrNotNeeded) {
 
 TEST(OverRanks, NormsOfWhichOneDirectionWaitsAreRefused) {
   const auto refused = [](Spec spec) {
-    const auto checked = checkProblem({.spec = std::make_shared<const Spec>(spec), .entry = Entry::ForwardReduce});
+    const auto checked =
+        checkProblem({.spec = std::make_shared<const Spec>(spec), .entry = Entry::ForwardReduce});
     return checked ? "accepted" : checked.errors()[0].message;
   };
   Spec frozen = batchNorm();
@@ -213,12 +217,14 @@ TEST(OverRanks, NormsOfWhichOneDirectionWaitsAreRefused) {
             "'batch_norm' has no 'forward_reduce': y needs statistics of the batch, and dx does not");
   Spec average = powerNorm();
   average.approximate.nu = Nu::Average;
-  EXPECT_EQ(refused(average), "'power_norm' has no 'forward_reduce': dx needs sums over the batch, and y does not");
+  EXPECT_EQ(refused(average),
+            "'power_norm' has no 'forward_reduce': dx needs sums over the batch, and y does not");
   Spec scaled = powerNorm();
   scaled.approximate.scale = BackwardScale::Batch;
-  EXPECT_EQ(refused(scaled),
-            "'power_norm' has no 'forward_reduce': 'scale = batch' needs the batch in a backward that waits for "
-            "nothing else");
+  EXPECT_EQ(
+      refused(scaled),
+      "'power_norm' has no 'forward_reduce': 'scale = batch' needs the batch in a backward that waits for "
+      "nothing else");
 }
 
 }  // namespace

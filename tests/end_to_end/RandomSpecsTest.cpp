@@ -23,8 +23,15 @@ void agree(int seed, std::optional<Entry> only = {}) {
 
 class RandomSpecs : public testing::TestWithParam<int> {};
 class RandomGradientsOfInference : public testing::TestWithParam<int> {};
+class RandomEntriesOverRanks : public testing::TestWithParam<int> {};
 TEST_P(RandomSpecs, AgreeWithTheReference) { agree(GetParam()); }
 TEST_P(RandomGradientsOfInference, AgreeWithTheReference) { agree(GetParam(), Entry::InferBackward); }
+TEST_P(RandomEntriesOverRanks, AgreeWithTheReference) {
+  constexpr Entry kEach[] = {Entry::ForwardReduce, Entry::ForwardApply, Entry::BackwardReduce,
+                             Entry::BackwardApply, Entry::Commit};
+  agree(GetParam(), kEach[GetParam() / 2 % 5]);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomEntriesOverRanks, testing::Range(0, 100));
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGradientsOfInference, testing::Range(0, 100));
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSpecs, testing::Range(0, 200));
 

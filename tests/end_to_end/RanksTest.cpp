@@ -1,5 +1,5 @@
-// A step whose batch is divided between ranks, by compiled kernels: ranks of unequal rows, one of them empty, get
-// what the reference gets on all rows, and what the kernels of one rank get.
+// A step whose batch is divided between ranks, by compiled kernels: ranks of unequal rows, one of them empty,
+// get what the reference gets on all rows, and what the kernels of one rank get.
 #include <gtest/gtest.h>
 
 #include "dsl/HardInputs.h"
@@ -26,7 +26,8 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* norm : {"batch_norm", "batch_norm_unbiased", "batch_renorm", "power_norm_v", "power_norm"}) {
+  for (const char* norm :
+       {"batch_norm", "batch_norm_unbiased", "batch_renorm", "power_norm_v", "power_norm"}) {
     for (const char* dtype : {"f32", "f64", "bf16", "f16"}) all.push_back({norm, dtype});
     for (const bool channelsFirst : {false, true})
       for (const Padding padding : {Padding::Exclude, Padding::LeaveOutOfStatistics})
@@ -57,13 +58,15 @@ class Ranks : public testing::TestWithParam<Case> {
     whole_.extents = c.channelsFirst ? Extents{9, 11, kFeatures} : Extents{1, 99, kFeatures};
     counts_ = c.channelsFirst ? std::vector<int64_t>{2, 0, 6, 1} : std::vector<int64_t>{23, 0, 71, 5};
     const int64_t count = whole_.extents.totalRows() * kFeatures;
-    whole_.x = normalValues(count, problem_.data, 1, kMean, kSigma), whole_.dy = normalValues(count, problem_.data, 2);
+    whole_.x = normalValues(count, problem_.data, 1, kMean, kSigma),
+    whole_.dy = normalValues(count, problem_.data, 2);
     if (spec.scale) whole_.scale = normalValues(kFeatures, problem_.params, 3, 1, 0.5);
     if (spec.bias) whole_.bias = normalValues(kFeatures, problem_.params, 4);
     if (c.mask) whole_.mask = hardMask(HardMask::Scattered, whole_.extents);
     whole_.state = initialState(problem_, whole_.extents);
     for (auto& [field, values] : whole_.state)
-      for (double& value : values) value = field == "step" ? 4 : round(value / 2 + 0.75, problem_.statistics());
+      for (double& value : values)
+        value = field == "step" ? 4 : round(value / 2 + 0.75, problem_.statistics());
   }
 
   Outputs run(Entry entry, const ReferenceCall& call) {
@@ -72,7 +75,8 @@ class Ranks : public testing::TestWithParam<Case> {
     problem.entry = entry;
     if (!kernel) {
       const auto isa = hostIsa();
-      kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Streamed), isa);
+      kernel =
+          compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Streamed), isa);
     }
     if (!kernel->plan) {
       ADD_FAILURE() << kernel->error;
@@ -117,7 +121,8 @@ TEST_P(Ranks, OfUnequalRowsAgreeWithOne) {
       if (!isCompared(output)) continue;
       SCOPED_TRACE(output);
       Tolerance tolerance = toleranceOf(problem_, output, whole_.extents);
-      // dx of the reference uses exact statistics, and dscale is the sum of as many roundings as there are ranks.
+      // dx of the reference uses exact statistics, and dscale is the sum of as many roundings as there are
+      // ranks.
       tolerance.relative *= 2, tolerance.ulps *= double(counts_.size());
       const Agreement agreement = compare(want_.at(output), values, tolerance);
       EXPECT_TRUE(agreement.ok) << agreement.text;
@@ -132,9 +137,9 @@ TEST_P(Ranks, OfUnequalRowsAgreeWithOne) {
 TEST_P(Ranks, OneAloneDoesWhatTheFusedEntriesDo) {
   stepOfOne(whole_, [&](Entry entry, const ReferenceCall& call) { return evaluated(entry, call); });
   const bool segments = whole_.extents.segments > 1;
-  const Outputs got =
-      stepOverRanks(problem_, whole_, {segments ? whole_.extents.segments : whole_.extents.rows},
-                    Exchange::Gather, [&](Entry entry, const ReferenceCall& call) { return run(entry, call); });
+  const Outputs got = stepOverRanks(
+      problem_, whole_, {segments ? whole_.extents.segments : whole_.extents.rows}, Exchange::Gather,
+      [&](Entry entry, const ReferenceCall& call) { return run(entry, call); });
   for (const auto& [output, values] : got) {
     if (!isCompared(output)) continue;
     Tolerance tolerance = toleranceOf(problem_, output, whole_.extents);
@@ -145,9 +150,8 @@ TEST_P(Ranks, OneAloneDoesWhatTheFusedEntriesDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, Ranks, testing::ValuesIn(cases()), [](const auto& info) {
-  return testName(testing::PrintToString(info.param));
-});
+INSTANTIATE_TEST_SUITE_P(Norms, Ranks, testing::ValuesIn(cases()),
+                         [](const auto& info) { return testName(testing::PrintToString(info.param)); });
 
 }  // namespace
 }  // namespace normc

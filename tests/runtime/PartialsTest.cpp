@@ -79,8 +79,9 @@ TEST_F(Partials, TellHowManyFeaturesACommitHas) {
   call.partialCount = 4;
   EXPECT_EQ(commit(call), "INVALID_ARGUMENT: partials has 144 bytes; with these sizes it has 128");
   call.partialCount = 100;
-  EXPECT_EQ(commit(call), "INVALID_ARGUMENT: partials has 144 bytes for 100 partials; sums:commit@f32[*x*] takes at "
-                          "least one partial of at least one feature");
+  EXPECT_EQ(commit(call),
+            "INVALID_ARGUMENT: partials has 144 bytes for 100 partials; sums:commit@f32[*x*] takes at "
+            "least one partial of at least one feature");
   call.partialCount = 0;
   EXPECT_EQ(refusal([&] { five(call); }), "INVALID_ARGUMENT: partial_count is 0; it must be 1 or more");
 }
@@ -88,8 +89,9 @@ TEST_F(Partials, TellHowManyFeaturesACommitHas) {
 TEST_F(Partials, AreRefusedWhereTheyAreWrong) {
   Call call;
   call.x = {x_.data(), {4, kFeatures}};
-  EXPECT_EQ(reduce(call), "INVALID_ARGUMENT: partial is null; sums:forward_reduce@f32[*x*] writes the sums of the "
-                          "call there");
+  EXPECT_EQ(reduce(call),
+            "INVALID_ARGUMENT: partial is null; sums:forward_reduce@f32[*x*] writes the sums of the "
+            "call there");
   call.partial = {partials_.data(), 40};
   EXPECT_EQ(reduce(call), "INVALID_ARGUMENT: partial has 40 bytes; with these sizes it has 48");
   call.partial = {reinterpret_cast<char*>(partials_.data()) + 4, 48};
@@ -97,8 +99,9 @@ TEST_F(Partials, AreRefusedWhereTheyAreWrong) {
   call.partial = {x_.data(), 48};
   EXPECT_TRUE(has(reduce(call), "INVALID_ARGUMENT: partial") && has(reduce(call), "x")) << reduce(call);
   call.partial = {partials_.data(), 48}, call.partials = {partials_.data() + 6, 48};
-  EXPECT_EQ(reduce(call), "INVALID_ARGUMENT: partials is given, but sums:forward_reduce@f32[*x*] does not add any up; "
-                          "leave it null");
+  EXPECT_EQ(reduce(call),
+            "INVALID_ARGUMENT: partials is given, but sums:forward_reduce@f32[*x*] does not add any up; "
+            "leave it null");
 
   const Plan five(package_, "sums:commit@f32[*x5]");
   const auto refused = [&](auto change) {
@@ -121,12 +124,14 @@ TEST_F(Partials, OfOtherEntriesAreRefused) {
   const Plan plan(standard(), "layer_norm:forward@f32[*x*]");
   Call call;
   call.partial = {partials_.data(), 48};
-  EXPECT_EQ(refusal([&] { plan(call); }), "INVALID_ARGUMENT: x is null; layer_norm:forward@f32[*x*] needs it");
+  EXPECT_EQ(refusal([&] { plan(call); }),
+            "INVALID_ARGUMENT: x is null; layer_norm:forward@f32[*x*] needs it");
   std::vector<float> y(x_.size()), one(kFeatures, 1);
   call.x = {x_.data(), {4, kFeatures}}, call.y = {y.data(), {4, kFeatures}};
   call.scale = call.bias = Tensor(one.data(), {kFeatures});
-  EXPECT_EQ(refusal([&] { plan(call); }), "INVALID_ARGUMENT: partial is given, but layer_norm:forward@f32[*x*] does "
-                                          "not write one; leave it null");
+  EXPECT_EQ(refusal([&] { plan(call); }),
+            "INVALID_ARGUMENT: partial is given, but layer_norm:forward@f32[*x*] does "
+            "not write one; leave it null");
 }
 
 std::string opened(const package::Kernel& kernel) {
@@ -140,10 +145,12 @@ TEST(PartialsOfAManifest, AreOfEntriesOverRanks) {
   EXPECT_TRUE(has(opened(kernel), "partial[1].type is \"f32\"; sums of partials are f64")) << opened(kernel);
   kernel = sums("commit");
   kernel.operands[0].role = package::Role::Partial, kernel.operands[0].access = package::Access::Write;
-  EXPECT_TRUE(has(opened(kernel), "operands[0].role is \"partial\"; this entry takes no such operand")) << opened(kernel);
+  EXPECT_TRUE(has(opened(kernel), "operands[0].role is \"partial\"; this entry takes no such operand"))
+      << opened(kernel);
   kernel = sums("commit");
   kernel.operands[1].name = "cubes";
-  EXPECT_TRUE(has(opened(kernel), "operands[1].name is \"cubes\"; there is no field of this name")) << opened(kernel);
+  EXPECT_TRUE(has(opened(kernel), "operands[1].name is \"cubes\"; there is no field of this name"))
+      << opened(kernel);
   kernel = layerNorm("forward");
   kernel.partial = {{"rows", DType::F64}};
   EXPECT_TRUE(has(opened(kernel), "; this entry has no partials")) << opened(kernel);

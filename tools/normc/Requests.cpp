@@ -109,7 +109,9 @@ void RequestFlags::declare(CLI::App& parser, const std::string& what) {
   parser.add_option("NORM", inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
   addList(parser, "--features", features, what);
   addList(parser, "--dtype", dtypes, "Of the data: " + namesOf(kFloatTypes, ", ") + " [f32]");
-  addList(parser, "--entry", entries, "forward, backward, infer, infer_backward [the first three]");
+  addList(parser, "--entry", entries,
+          "forward, backward, infer [all of these], infer_backward, forward_reduce, forward_apply, "
+          "backward_reduce, backward_apply, commit");
   parser.add_option("--params", params, "Dtype of scale and bias: f32 or that of the data")
       ->type_name("DTYPE");
   parser.add_option("--layout", layout, "features_last or channels_first")->type_name("LAYOUT");

@@ -85,6 +85,7 @@ def work(rank, world, store):
     fsdp(rank, world)
     if world == 2:
         ddp(rank, world, compiled=True)
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -74,8 +74,7 @@ class _Carried(torch.autograd.Function):
     def forward(ctx, norm, owner, x, scale, bias, mask, *state):
         y, *rest = _ops.forward(x, scale, bias, mask, state or None, norm)
         ctx.norm, ctx.owner, ctx.count = norm, owner, len(state)
-        if not torch.compiler.is_compiling():
-            ctx.before = state[0], state[0]._version
+        ctx.before = state[0], state[0]._version
         ctx.save_for_backward(x, scale, bias, mask, *rest)
         return y
 
@@ -83,13 +82,35 @@ class _Carried(torch.autograd.Function):
     @_first_order
     def backward(ctx, dy):
         x, scale, bias, mask, *rest = ctx.saved_tensors
-        if not torch.compiler.is_compiling():
-            ctx.owner._check_unchanged(*ctx.before)
+        ctx.owner._check_unchanged(*ctx.before)
         saved, following = rest[: -ctx.count], rest[-ctx.count :]
         wanted = ctx.needs_input_grad[2:5]
         made = _ops.backward(x, dy, scale, bias, mask, saved, following, ctx.norm, *wanted)
         ctx.owner._commit(made[sum(wanted) :])
         return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
+
+
+class _CarriedTraced(torch.autograd.Function):
+    """_Carried in torch.compile. `tensors` are the state and the buffers that take the next one, which may be the same:
+    the graph of a backward may not hold buffers that forward was not given (torch 2.10, with symbolic sizes)."""
+
+    @staticmethod
+    def forward(ctx, norm, count, x, scale, bias, mask, *tensors):
+        y, *rest = _ops.forward(x, scale, bias, mask, tensors[:count], norm)
+        ctx.norm, ctx.count, ctx.inputs = norm, count, len(tensors)
+        ctx.save_for_backward(x, scale, bias, mask, *rest, *tensors[-count:])
+        return y
+
+    @staticmethod
+    @_first_order
+    def backward(ctx, dy):
+        x, scale, bias, mask, *rest = ctx.saved_tensors
+        count = ctx.count
+        saved, following, targets = rest[: -2 * count], rest[-2 * count : -count], rest[-count:]
+        wanted = ctx.needs_input_grad[2:5]
+        made = _ops.backward(x, dy, scale, bias, mask, saved, following, ctx.norm, *wanted)
+        store(targets, made[sum(wanted) :])
+        return (None, None, *_placed(made, wanted), None, *[None] * ctx.inputs)
 
 
 class _CarriedAtOnce(torch.autograd.Function):
@@ -178,6 +199,16 @@ def _is_transformed():
     return _transforming() and not torch.compiler.is_compiling()
 
 
+@torch.no_grad()
+def store(state, following):
+    """Copies the next state into buffers."""
+    if not torch.compiler.is_compiling():
+        torch._foreach_copy_(state, following)
+        return
+    for buffer, value in zip(state, following):  # torch 2.10 cannot trace the other in backward
+        buffer.copy_(value)
+
+
 def normalize(norm, x, scale=None, bias=None, mask=None):
     """Returns y of a norm without state."""
     if _is_transformed():
@@ -208,6 +239,9 @@ def train_carried(norm, x, scale, bias, mask, state, owner):
         )
     differentiable = _needs_gradient(x, scale, bias)
     if differentiable and owner.commit_at != "forward":
+        if torch.compiler.is_compiling():
+            targets = owner._next if owner.commit_at == "step" else ()
+            return _CarriedTraced.apply(norm, len(state), x, scale, bias, mask, *state, *targets)
         return _Carried.apply(norm, owner, x, scale, bias, mask, *state)
     if differentiable:
         y, *following = _CarriedAtOnce.apply(norm, owner, x, scale, bias, mask, *state)

@@ -100,8 +100,7 @@ class _BatchNorm(StateKept):
             return _autograd.train(norm, input, self.weight, self.bias, None, self._fresh(input))[0]
         state = (self.num_batches_tracked, self.running_mean, self.running_var)
         y, following = _autograd.train(norm, input, self.weight, self.bias, None, state)
-        with torch.no_grad():
-            torch._foreach_copy_(state, following)
+        _autograd.store(state, following)
         return y
 
     def _fresh(self, input):

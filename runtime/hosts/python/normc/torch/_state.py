@@ -89,9 +89,8 @@ class Norm(StateKept, torch.nn.Module):
         super()._load_from_state_dict(*arguments)
         self._drop()
 
-    @torch.no_grad()
     def _store(self, following):
-        torch._foreach_copy_(self.state, following)
+        _autograd.store(self.state, following)
 
     @torch.no_grad()
     def _drop(self):
@@ -100,9 +99,8 @@ class Norm(StateKept, torch.nn.Module):
             for name in self._fields:
                 self._buffers["_next_" + name] = self._buffers[name].clone()
 
-    @torch.no_grad()
     def _commit(self, following):
-        torch._foreach_copy_(self._next if self.commit_at == "step" else self.state, following)
+        _autograd.store(self._next if self.commit_at == "step" else self.state, following)
 
     def _commit_step(self, scale, first, store):
         """Calls `store`, unless the step was skipped: then the scale of gradients fell. nu follows the scale."""
