@@ -1,6 +1,9 @@
-"""Every test file compiles what the package lacks into a cache of its own."""
+"""What the package lacks is compiled at its first use. All files of tests share a cache of the compiler that is
+tested: it is named by the program's size and time, and caches of other builds are removed."""
 
 import os
+import pathlib
+import shutil
 
 import pytest
 
@@ -8,5 +11,14 @@ import normc
 
 
 @pytest.fixture(autouse=True, scope="session")
-def compiled_at_first_use(tmp_path_factory):
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path_factory.mktemp("cache")))
+def compiled_at_first_use():
+    program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
+    facts = program.stat()
+    caches = program.parents[1] / "host-tests"
+    cache = caches / f"{facts.st_size}-{facts.st_mtime_ns}"
+    cache.mkdir(parents=True, exist_ok=True)
+    for other in caches.iterdir():
+        if other != cache:
+            shutil.rmtree(other, ignore_errors=True)
+    os.environ["NORMC_TEST_CACHE"] = str(cache)
+    normc.compiler(str(program), str(cache))

@@ -48,10 +48,10 @@ def steps(module, rank, dtype, forward):
     return made, {name: buffer.clone() for name, buffer in module.state_dict().items()}
 
 
-def run_rank(rank, port, compiler, cache, cases):
+def run_rank(rank, port, folder, cases):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
-    normc.compiler(compiler, cache)
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], os.environ["NORMC_TEST_CACHE"])
     dist.init_process_group("gloo", rank=rank, world_size=len(ROWS))
     results = {}
     for case in cases:
@@ -59,7 +59,7 @@ def run_rank(rank, port, compiler, cache, cases):
         module = nt.synchronise(module_of(name, dtype), deterministic=deterministic)
         forward = torch.compile(module, fullgraph=True, dynamic=True) if compiled else module
         results[case] = steps(module, rank, dtype, forward)
-    torch.save(results, f"{cache}/rank{rank}.pt")
+    torch.save(results, f"{folder}/rank{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
 
@@ -76,7 +76,7 @@ CASES = [
 def ranks(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("ranks"))
     port = 29500 + os.getpid() % 2000
-    mp.spawn(run_rank, (port, os.environ["NORMC_TEST_COMPILER"], folder, CASES), len(ROWS))
+    mp.spawn(run_rank, (port, folder, CASES), len(ROWS))
     return [torch.load(f"{folder}/rank{rank}.pt") for rank in range(len(ROWS))]
 
 
