@@ -12,8 +12,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The vectors that are sampled; and the valid rows, with a mask.
-static constexpr int64_t kVectors = 4, kValidRows = 4;
+/// The vectors that are sampled.
+static constexpr int64_t kVectors = 4;
 /// The elements of a run from which on one outlier among the sampled vectors would be noticeable.
 static constexpr int64_t kLongRun = 1 << 14;
 
@@ -76,8 +76,8 @@ Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
   return at;
 }
 
-/// Returns the estimate from rows: the middle of eight elements, or the mean over the lanes of the middle of
-/// four vectors if runs are long.
+/// Returns the estimate from rows: the middle of elements, or the mean over the lanes of the middle of four
+/// vectors if runs are long.
 Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
   const Value segments = slab_.isPer(Axis::Segment) ? l_.index(1) : f_.segments(), none = l_.index(0);
@@ -114,53 +114,77 @@ CountScope SlabLowering::probedScope() {
                                       : CountScope::All;
 }
 
-/// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
-/// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row
-/// is always found, and a batch that ends in padding is sampled where its rows are.
+/// Returns the estimate from rows with a mask: the middle of valid rows.
 Value SlabLowering::probeValid(ProbeOp op, const Coordinates& at) {
-  const bool overSegments = !slab_.isPer(Axis::Segment), ofRows = slab_.isOfRows();
-  TensorOp mask = f_.tensor("mask");
-  OpBuilder& b = l_.b;
-  const Value none = l_.index(0), one = l_.index(1), count = rowsOf(probedScope(), at.segment);
-  const Value begin = ofRows ? begin_ : none;
-  const Value last = l_.sub(ofRows ? end_ : overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows(), one);
-  auto place = [&](Value unit) {
-    Coordinates c = at;
-    if (overSegments)
-      std::tie(c.segment, c.row) = segmentAndRow(unit);
-    else
-      c.row = unit;
-    return c;
-  };
-  auto firstValid = [&](Value from) -> Value {
-    auto search = scf::WhileOp::create(
-        b, l_.loc, TypeRange{b.getIndexType()}, ValueRange{from},
-        [&](OpBuilder& inner, Location loc, ValueRange unit) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          Value padded = l_.isFalse(f_.load(mask, f_.address(mask, place(unit[0])), 0, {}));
-          scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, padded, l_.less(unit[0], last)),
-                                   unit);
-        },
-        [&](OpBuilder& inner, Location loc, ValueRange unit) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          scf::YieldOp::create(b, loc, ValueRange{l_.add(unit[0], one)});
-        });
-    return search.getResult(0);
-  };
   const int64_t lanes = kind_ == Kind::Column ? lanes_ : 0;
+  const Value count = rowsOf(probedScope(), at.segment);
+  const ArrayRef<Coordinates> places = validPlaces(at.segment);
   Value zero = l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics());
-  return l_.when(l_.less(none, count), zero, [&] {
+  return l_.when(l_.less(l_.index(0), count), zero, [&] {
     Values values;
-    Value first = firstValid(begin);
-    for (int64_t i = 0; i < kValidRows; ++i) {
-      Coordinates c = place(firstValid(l_.add(first, l_.stratifiedOffset(count, l_.index(i), kValidRows))));
-      c.feature = probedFeature(at, l_.index(i), kValidRows);
+    for (auto [i, place] : llvm::enumerate(places)) {
+      Coordinates c = at;
+      c.segment = place.segment, c.row = place.row;
+      c.feature = probedFeature(at, l_.index(i), kProbedRows);
       values.push_back(probed(op, c));
     }
     return Values{l_.middle(values)};
   })[0];
+}
+
+ArrayRef<Coordinates> SlabLowering::validPlaces(Value segment) {
+  const CountScope scope = probedScope();
+  const Value key = scope == CountScope::Slab ? segment : Value();
+  for (ValidPlaces& known : validPlaces_)
+    if (known.scope == scope && known.segment == key &&
+        known.anchor.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
+      return known.places;
+  const Value count = rowsOf(scope, segment), none = l_.index(0);
+  const Values found = l_.when(l_.less(none, count), Values(2 * kProbedRows, none),
+                               [&] { return searchValid(key, count); });
+  SmallVector<Coordinates> places;
+  for (int64_t i = 0; i < kProbedRows; ++i)
+    places.push_back({.segment = key ? key : found[2 * i], .row = found[2 * i + 1]});
+  validPlaces_.push_back({scope, key, found[1], places});
+  return validPlaces_.back().places;
+}
+
+/// Goes through the mask once. Sample i is the valid row whose rank is the offset of i among `count`.
+Values SlabLowering::searchValid(Value segment, Value count) {
+  TensorOp mask = f_.tensor("mask");
+  OpBuilder& b = l_.b;
+  const Value none = l_.index(0), one = l_.index(1);
+  const bool several = !segment && !f_.kernel().getSegmentsAreOne();
+  auto [firstSegment, firstRow] = slab_.isOfRows() ? segmentAndRow(begin_) : std::pair(none, none);
+  // The row to look at, and how many valid ones are before it.
+  Values at{segment ? segment : firstSegment, firstRow, none}, places;
+  for (int64_t i = 0; i < kProbedRows; ++i) {
+    const Value rank = l_.stratifiedOffset(count, l_.index(i), kProbedRows);
+    auto search = scf::WhileOp::create(
+        b, l_.loc, TypeRange(ValueRange(at)), at,
+        [&](OpBuilder& inner, Location loc, ValueRange v) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          Value valid = f_.load(mask, f_.address(mask, {.segment = v[0], .row = v[1]}), 0, {});
+          // A number, not a choice of two, which would become a branch.
+          Value passed = l_.add(v[2], arith::IndexCastUIOp::create(b, loc, b.getIndexType(), valid));
+          scf::ConditionOp::create(b, loc, l_.less(passed, l_.add(rank, one)), ValueRange{v[0], v[1], passed});
+        },
+        [&](OpBuilder& inner, Location loc, ValueRange v) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          Value row = l_.add(v[1], one), next = v[0];
+          if (several) {
+            Value isOver = l_.isFalse(l_.less(row, f_.rows()));
+            row = l_.select(isOver, none, row), next = l_.select(isOver, l_.add(next, one), next);
+          }
+          scf::YieldOp::create(b, loc, ValueRange{next, row, v[2]});
+        });
+    // The next search begins at the row that was found, and counts it again.
+    at = {search.getResult(0), search.getResult(1), l_.sub(search.getResult(2), one)};
+    places.append({at[0], at[1]});
+  }
+  return places;
 }
 
 //===-- Of one run ------------------------------------------------------------------===//

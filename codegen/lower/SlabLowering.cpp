@@ -34,6 +34,12 @@ Value SlabLowering::headUnit(Value n, int64_t head) {
   return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
 }
 
+Value SlabLowering::unitsOfSegment(Axis axis) {
+  return axis == Axis::Row       ? f_.rows()
+         : axis == Axis::Feature ? f_.features()
+                                 : l_.index(f_.groups(Axis::Group));
+}
+
 Coordinates SlabLowering::unitCoordinates(Value n) {
   const Value unit = unitAt(slab_ && slab_.getHead() ? headUnit(n, *slab_.getHead()) : n);
   Coordinates at{.segment = l_.index(0), .chunk = f_.task()};
@@ -41,12 +47,12 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
   const bool own = slab_ && (slab_.isSplit() || slab_.isOfRows());
   const ArrayRef<Axis> axes = own ? slab_.getPer() : f_.phase().getUnits();
   if (axes.size() == 2) {
-    Value extent = axes[1] == Axis::Row       ? f_.rows()
-                   : axes[1] == Axis::Feature ? f_.features()
-                                              : l_.index(f_.groups(Axis::Group));
+    const Value extent = unitsOfSegment(axes[1]);
     bool one = f_.kernel().getSegmentsAreOne();
-    if (!one) at.segment = l_.div(unit, extent);
-    Value second = one ? unit : l_.rem(unit, extent);
+    if (!one) at.segment = segment_ ? segment_ : l_.div(unit, extent);
+    Value second = one        ? unit
+                   : segment_ ? l_.sub(unit, l_.mul(segment_, extent))
+                              : l_.rem(unit, extent);
     (axes[1] == Axis::Row ? at.row : axes[1] == Axis::Feature ? at.feature : at.group) = second;
   } else if (!axes.empty()) {
     (axes[0] == Axis::Segment ? at.segment : at.feature) = unit;

@@ -46,6 +46,8 @@ class SlabLowering {
   /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
   mlir::Value runWidth();
 
+  /// Returns how many units a segment has in a phase whose units have this axis beside segments.
+  mlir::Value unitsOfSegment(Axis);
   /// Returns the indices of the n-th unit of the phase.
   Coordinates unitCoordinates(mlir::Value n);
   /// Returns the segment of the n-th row of a batch, and its row in it.
@@ -98,7 +100,14 @@ class SlabLowering {
   mlir::Value shareOf(mlir::Value sum, double share);
   /// Returns the coordinates of sample i of `parts`, spread over the whole slab.
   Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
-  static constexpr int64_t kProbedRows = 8;
+  /// The rows that the shift of a column is estimated from, and the valid rows with a mask.
+  static constexpr int64_t kProbedRows = 16;
+  /// Returns the coordinates of the valid rows that a probe of the slab samples, with a mask: one from each
+  /// share of the valid rows. Places that were found in an enclosing region are used again, so that a target
+  /// calls this before its loop over features.
+  llvm::ArrayRef<Coordinates> validPlaces(mlir::Value segment);
+  /// Emits the search for them, if there are `count` > 0. Returns a segment and a row for each.
+  virtual Values searchValid(mlir::Value segment, mlir::Value count);
   /// Returns the shift rounded to the type of the data, so that differences from it, and many sums of these,
   /// are exact. Computed elements have no such type.
   mlir::Value asStored(ProbeOp, mlir::Value shift);
@@ -112,6 +121,7 @@ class SlabLowering {
   Loops& l_;
   AccessLowering& f_;
   mlir::Value begin_, end_;  ///< units of the task
+  mlir::Value segment_;      ///< of all units that are being lowered, where a loop over segments is around
   SlabOp slab_;              ///< the slab that is being lowered, and its kind
   Kind kind_ = Kind::Run;
   int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
@@ -138,6 +148,12 @@ class SlabLowering {
     mlir::Value segment, rows;
   };
   llvm::SmallVector<ValidRows> validRows_;
+  struct ValidPlaces {
+    CountScope scope;
+    mlir::Value segment, anchor;  ///< anchor: a result of the search
+    llvm::SmallVector<Coordinates> places;
+  };
+  std::vector<ValidPlaces> validPlaces_;
 };
 
 }  // namespace normc::codegen

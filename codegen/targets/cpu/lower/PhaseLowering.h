@@ -40,6 +40,7 @@ class PhaseLowering : SlabLowering {
   void slab(SlabOp);
   void shareUniform(SlabOp);
   void lower(SlabOp, mlir::Value begin, mlir::Value end);
+  void lowerUnits(SlabOp, mlir::Value begin, mlir::Value end);
   void planStreaming();
   int64_t cacheLineUnroll();
   int64_t largeUnroll();
