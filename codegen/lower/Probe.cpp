@@ -6,7 +6,6 @@
 // that one outlier counts for nothing; the same holds for vectors of a long run.
 #include "codegen/lower/SlabLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -84,8 +83,8 @@ Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
   Value some = slab_.isOfRows() ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
   auto middleOfRows = [&] {
     Values values;
-    for (int64_t i = 0; i < kProbedRows; ++i)
-      values.push_back(probed(op, probedPlace(at, l_.index(i), kProbedRows)));
+    for (int64_t i = 0; i < probedRows_; ++i)
+      values.push_back(probed(op, probedPlace(at, l_.index(i), probedRows_)));
     return Values{l_.middle(values)};
   };
   Values zero{l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics())};
@@ -125,7 +124,7 @@ Value SlabLowering::probeValid(ProbeOp op, const Coordinates& at) {
     for (auto [i, place] : llvm::enumerate(places)) {
       Coordinates c = at;
       c.segment = place.segment, c.row = place.row;
-      c.feature = probedFeature(at, l_.index(i), kProbedRows);
+      c.feature = probedFeature(at, l_.index(i), probedRows_);
       values.push_back(probed(op, c));
     }
     return Values{l_.middle(values)};
@@ -140,51 +139,13 @@ ArrayRef<Coordinates> SlabLowering::validPlaces(Value segment) {
         known.anchor.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
       return known.places;
   const Value count = rowsOf(scope, segment), none = l_.index(0);
-  const Values found = l_.when(l_.less(none, count), Values(2 * kProbedRows, none),
+  const Values found = l_.when(l_.less(none, count), Values(2 * probedRows_, none),
                                [&] { return searchValid(key, count); });
   SmallVector<Coordinates> places;
-  for (int64_t i = 0; i < kProbedRows; ++i)
+  for (int64_t i = 0; i < probedRows_; ++i)
     places.push_back({.segment = key ? key : found[2 * i], .row = found[2 * i + 1]});
   validPlaces_.push_back({scope, key, found[1], places});
   return validPlaces_.back().places;
-}
-
-/// Goes through the mask once. Sample i is the valid row whose rank is the offset of i among `count`.
-Values SlabLowering::searchValid(Value segment, Value count) {
-  TensorOp mask = f_.tensor("mask");
-  OpBuilder& b = l_.b;
-  const Value none = l_.index(0), one = l_.index(1);
-  const bool several = !segment && !f_.kernel().getSegmentsAreOne();
-  auto [firstSegment, firstRow] = slab_.isOfRows() ? segmentAndRow(begin_) : std::pair(none, none);
-  // The row to look at, and how many valid ones are before it.
-  Values at{segment ? segment : firstSegment, firstRow, none}, places;
-  for (int64_t i = 0; i < kProbedRows; ++i) {
-    const Value rank = l_.stratifiedOffset(count, l_.index(i), kProbedRows);
-    auto search = scf::WhileOp::create(
-        b, l_.loc, TypeRange(ValueRange(at)), at,
-        [&](OpBuilder& inner, Location loc, ValueRange v) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          Value valid = f_.load(mask, f_.address(mask, {.segment = v[0], .row = v[1]}), 0, {});
-          // A number, not a choice of two, which would become a branch.
-          Value passed = l_.add(v[2], arith::IndexCastUIOp::create(b, loc, b.getIndexType(), valid));
-          scf::ConditionOp::create(b, loc, l_.less(passed, l_.add(rank, one)), ValueRange{v[0], v[1], passed});
-        },
-        [&](OpBuilder& inner, Location loc, ValueRange v) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          Value row = l_.add(v[1], one), next = v[0];
-          if (several) {
-            Value isOver = l_.isFalse(l_.less(row, f_.rows()));
-            row = l_.select(isOver, none, row), next = l_.select(isOver, l_.add(next, one), next);
-          }
-          scf::YieldOp::create(b, loc, ValueRange{next, row, v[2]});
-        });
-    // The next search begins at the row that was found, and counts it again.
-    at = {search.getResult(0), search.getResult(1), l_.sub(search.getResult(2), one)};
-    places.append({at[0], at[1]});
-  }
-  return places;
 }
 
 //===-- Of one run ------------------------------------------------------------------===//

@@ -100,14 +100,12 @@ class SlabLowering {
   mlir::Value shareOf(mlir::Value sum, double share);
   /// Returns the coordinates of sample i of `parts`, spread over the whole slab.
   Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
-  /// The rows that the shift of a column is estimated from, and the valid rows with a mask.
-  static constexpr int64_t kProbedRows = 16;
   /// Returns the coordinates of the valid rows that a probe of the slab samples, with a mask: one from each
   /// share of the valid rows. Places that were found in an enclosing region are used again, so that a target
   /// calls this before its loop over features.
   llvm::ArrayRef<Coordinates> validPlaces(mlir::Value segment);
-  /// Emits the search for them, if there are `count` > 0. Returns a segment and a row for each.
-  virtual Values searchValid(mlir::Value segment, mlir::Value count);
+  /// Emits the search for them among `count` > 0 valid rows. Returns a segment and a row for each.
+  virtual Values searchValid(mlir::Value segment, mlir::Value count) = 0;
   /// Returns the shift rounded to the type of the data, so that differences from it, and many sums of these,
   /// are exact. Computed elements have no such type.
   mlir::Value asStored(ProbeOp, mlir::Value shift);
@@ -128,6 +126,10 @@ class SlabLowering {
   mlir::Value laneMask_;    ///< of the last column tile
   mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
   int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
+  /// The rows that the shift of a column is estimated from, or the valid rows with a mask: 4, 8 or 16. If the
+  /// shift is k standard deviations from the mean, the error of a sum of squares is 1 + k^2 times as large, so
+  /// long chains of additions need more rows than sums of many threads.
+  int64_t probedRows_ = 16;
   bool slowRoots_ = false;  ///< true if products are faster than a root and a division of lanes_ numbers
   int64_t foldBatch_ = 1;   ///< chunks that are loaded before the first is used
 

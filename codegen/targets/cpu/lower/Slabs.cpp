@@ -23,6 +23,7 @@ void PhaseLowering::run() {
   if (streamsChannels()) takeWholeSegments();
   zeroPartials();
   allocateBuffer();
+  allocatePlaces();
   if (schedule_.getStream()) planStreaming();
   countRows();
   Replica phase;
@@ -129,14 +130,9 @@ void PhaseLowering::shareUniform(SlabOp s) {
   lanes_ = lanes;
 }
 
-/// True if a shift estimate of the slab searches valid rows.
-static bool searchesRows(SlabOp s, KernelOp kernel) {
-  return kernel.hasMask() && !s.isPer(Axis::Row) && !s.getBody().getOps<ProbeOp>().empty();
-}
-
 /// Lowers units that are runs or blocks of a segment segment by segment, if rows are searched in each.
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
-  const bool searches = searchesRows(s, f_.kernel());
+  const bool searches = searchesRows(s);
   if (searches && !s.isPer(Axis::Segment)) (void)validPlaces({});
   if (!searches || !s.isPer(Axis::Segment) || kind_ == Kind::Column || f_.phase().getUnits().size() != 2)
     return lowerUnits(s, begin, end);
@@ -292,7 +288,7 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
 void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
   if (s.isPer(Axis::Segment))
     return l_.forEach(begin, end, 1, [&](Value segment) {
-      if (searchesRows(s, f_.kernel())) (void)validPlaces(segment);
+      if (searchesRows(s)) (void)validPlaces(segment);
       columnTiles(s, l_.index(0), f_.features(), {.segment = segment, .chunk = f_.task()});
     });
   bool own = f_.phase().isOverFeatures();
