@@ -13,6 +13,8 @@ namespace normc::codegen {
 
 /// The vectors that are sampled.
 static constexpr int64_t kVectors = 4;
+/// Up to 16 rows have short sums, and the centre of eight is near their mean.
+static constexpr int64_t kFewProbed = 8, kMostFew = 16;
 /// The elements of a run from which on one outlier among the sampled vectors would be noticeable.
 static constexpr int64_t kLongRun = 1 << 14;
 
@@ -80,20 +82,28 @@ Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
 Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
   const Value segments = slab_.isPer(Axis::Segment) ? l_.index(1) : f_.segments(), none = l_.index(0);
-  Value some = slab_.isOfRows() ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
-  auto middleOfRows = [&] {
+  const Value units = slab_.isOfRows() ? l_.sub(end_, begin_) : l_.mul(segments, f_.rows());
+  const Value some = l_.less(none, units);
+  auto both = [&](Value a, Value b) { return arith::AndIOp::create(l_.b, l_.loc, a, b).getResult(); };
+  auto middleOf = [&](int64_t rows) {
     Values values;
-    for (int64_t i = 0; i < probedRows_; ++i)
-      values.push_back(probed(op, probedPlace(at, l_.index(i), probedRows_)));
+    for (int64_t i = 0; i < rows; ++i) values.push_back(probed(op, probedPlace(at, l_.index(i), rows)));
     return Values{l_.middle(values)};
   };
-  Values zero{l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics())};
+  auto middleOfRows = [&](Value condition, Value otherwise) -> Value {
+    const int64_t few = std::min(kFewProbed, probedRows_);
+    const Value many = l_.less(l_.index(kMostFew), units);
+    Value best = l_.when(few < probedRows_ ? both(condition, l_.isFalse(many)) : condition, otherwise,
+                         [&] { return middleOf(few); })[0];
+    if (few == probedRows_) return best;
+    return l_.when(both(condition, many), best, [&] { return middleOf(probedRows_); })[0];
+  };
+  Value zero = l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics());
   const int64_t width = probeWidth_;
-  if (column || width == 1) return l_.when(some, zero, middleOfRows)[0];
+  if (column || width == 1) return middleOfRows(some, zero);
 
   Value isLong = l_.less(l_.index(width - 1), runWidth());
-  auto both = [&](Value a, Value b) { return arith::AndIOp::create(l_.b, l_.loc, a, b).getResult(); };
-  Values best = l_.when(both(some, l_.isFalse(isLong)), zero, middleOfRows);
+  Value best = middleOfRows(both(some, l_.isFalse(isLong)), zero);
   return l_.when(both(some, isLong), best, [&] {
     Values values;
     for (int64_t i = 0; i < kVectors; ++i) {

@@ -84,7 +84,7 @@ class InRowChunks {
   static constexpr Axis kFeatureAxes[] = {Axis::Feature};
   static constexpr Axes kRows = kRowAxes, kRowGroups = kRowGroupAxes, kFeatures = kFeatureAxes;
   /// The rows whose mean is the shift estimate of a chunk.
-  static constexpr int64_t kHead = 16;
+  static constexpr int64_t kHead = 8;
 
   //===-- Structure -----------------------------------------------------------===//
 

@@ -16,6 +16,7 @@ PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
       unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
   slowRoots_ = true;
+  headRounds_ = 2;
 }
 
 void PhaseLowering::run() {
