@@ -149,8 +149,8 @@ ArrayRef<Coordinates> SlabLowering::validPlaces(Value segment) {
         known.anchor.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
       return known.places;
   const Value count = rowsOf(scope, segment), none = l_.index(0);
-  const Values found = l_.when(l_.less(none, count), Values(2 * probedRows_, none),
-                               [&] { return searchValid(key, count); });
+  const Values found =
+      l_.when(l_.less(none, count), Values(2 * probedRows_, none), [&] { return searchValid(key, count); });
   SmallVector<Coordinates> places;
   for (int64_t i = 0; i < probedRows_; ++i)
     places.push_back({.segment = key ? key : found[2 * i], .row = found[2 * i + 1]});

@@ -36,8 +36,8 @@ Value SlabLowering::headUnit(Value n, int64_t head) {
   // Valid rows may not be among the first samples. Then the rows after each sample follow, up to the end of
   // its stratum.
   Value part = stratum(l_.rem(i, l_.index(strata))), first = l_.mul(part, apart);
-  Value within =
-      l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, strata), first), l_.div(i, l_.index(strata))), apart);
+  Value within = l_.rem(
+      l_.add(l_.sub(l_.stratifiedOffset(all, part, strata), first), l_.div(i, l_.index(strata))), apart);
   return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
 }
 
@@ -62,9 +62,7 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
     const Value extent = unitsOfSegment(axes[1]);
     bool one = f_.kernel().getSegmentsAreOne();
     if (!one) at.segment = segment_ ? segment_ : l_.div(unit, extent);
-    Value second = one        ? unit
-                   : segment_ ? l_.sub(unit, l_.mul(segment_, extent))
-                              : l_.rem(unit, extent);
+    Value second = one ? unit : segment_ ? l_.sub(unit, l_.mul(segment_, extent)) : l_.rem(unit, extent);
     (axes[1] == Axis::Row ? at.row : axes[1] == Axis::Feature ? at.feature : at.group) = second;
   } else if (!axes.empty()) {
     (axes[0] == Axis::Segment ? at.segment : at.feature) = unit;

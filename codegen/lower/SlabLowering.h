@@ -59,8 +59,8 @@ class SlabLowering {
   /// all rows between them in cache, so that data that drift are sampled all over; the rows after each of
   /// these follow.
   mlir::Value headUnit(mlir::Value n, int64_t head);
-  /// Returns how many rows the head of a task has: `head`, and all rounds of them if the task is the only one.
-  /// The errors of several tasks are not the largest together.
+  /// Returns how many rows the head of a task has: `head`, and all rounds of them if the task is the only
+  /// one. The errors of several tasks are not the largest together.
   mlir::Value headLimit(int64_t head);
   /// Returns one past the last valid row of the head in [begin, end) in that order; `end` if there are fewer.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
@@ -130,8 +130,8 @@ class SlabLowering {
   mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
   int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
   /// The rows that the shift of a column is estimated from, or the valid rows with a mask: 4, 8 or 16. If the
-  /// shift is k standard deviations from the mean, the error of a sum of squares is 1 + k^2 times as large, so
-  /// long chains of additions need more rows than sums of many threads.
+  /// shift is k standard deviations from the mean, the error of a sum of squares is 1 + k^2 times as large,
+  /// so long chains of additions need more rows than sums of many threads.
   int64_t probedRows_ = 16;
   int64_t headRounds_ = 1;  ///< of the head of a stream: 1 or 2
   bool slowRoots_ = false;  ///< true if products are faster than a root and a division of lanes_ numbers

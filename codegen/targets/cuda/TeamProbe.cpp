@@ -112,8 +112,10 @@ Values TeamLowering::searchValid(Value segment, Value count) {
   TensorOp mask = f_.tensor("mask");
   OpBuilder& b = l_.b;
   const Value none = l_.index(0), one = l_.index(1), begin = slab_.isOfRows() ? begin_ : none;
-  const Value last = l_.sub(
-      slab_.isOfRows() ? end_ : segment ? f_.rows() : l_.mul(f_.segments(), f_.rows()), one);
+  const Value last = l_.sub(slab_.isOfRows() ? end_
+                            : segment        ? f_.rows()
+                                             : l_.mul(f_.segments(), f_.rows()),
+                            one);
   auto place = [&](Value unit) {
     return segment                           ? std::pair(segment, unit)
            : f_.kernel().getSegmentsAreOne() ? std::pair(none, unit)

@@ -26,8 +26,8 @@ Values PhaseLowering::searchValid(Value segment, Value count) {
   // Running: the valid rows so far, the next sample, its rank. The rank behind the last sample is `count`.
   auto pass = [&](Value unit, const Coordinates& at, ValueRange running) {
     // A number, not a choice of two, which would become a branch.
-    Value valid = arith::IndexCastUIOp::create(b, l_.loc, b.getIndexType(),
-                                               f_.load(mask, f_.address(mask, at), 0, {}));
+    Value valid =
+        arith::IndexCastUIOp::create(b, l_.loc, b.getIndexType(), f_.load(mask, f_.address(mask, at), 0, {}));
     Value passed = l_.add(running[0], valid);
     auto samples = scf::WhileOp::create(
         b, l_.loc, TypeRange{b.getIndexType(), b.getIndexType()}, running.drop_front(),
@@ -63,9 +63,9 @@ Values PhaseLowering::searchValid(Value segment, Value count) {
   Values places;
   for (int64_t i = 0; i < probedRows_; ++i) {
     Value unit = memref::LoadOp::create(b, l_.loc, places_, ValueRange{l_.index(i)});
-    auto [in, row] = segment                            ? std::pair(segment, unit)
+    auto [in, row] = segment                           ? std::pair(segment, unit)
                      : f_.kernel().getSegmentsAreOne() ? std::pair(none, unit)
-                                                        : segmentAndRow(unit);
+                                                       : segmentAndRow(unit);
     places.append({in, row});
   }
   return places;
