@@ -26,11 +26,12 @@ Value SlabLowering::headUnit(Value n, int64_t head) {
   Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
   Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(strata)));
   Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(strata));
-  // With two rounds every second stratum, then the others.
+  // With two rounds every second stratum, then the others; fewer rows than strata in their order.
   auto stratum = [&](Value i) {
-    return headRounds_ == 1 ? i
-                            : l_.add(l_.rem(l_.mul(i, l_.index(headRounds_)), l_.index(strata)),
-                                     l_.div(i, l_.index(head)));
+    if (headRounds_ == 1) return i;
+    Value turned =
+        l_.add(l_.rem(l_.mul(i, l_.index(headRounds_)), l_.index(strata)), l_.div(i, l_.index(head)));
+    return l_.select(l_.less(l_.sub(end_, begin_), l_.index(strata)), i, turned);
   };
   if (!f_.kernel().hasMask()) return l_.add(begin_, l_.stratifiedOffset(all, stratum(i), strata));
   // Valid rows may not be among the first samples. Then the rows after each sample follow, up to the end of
