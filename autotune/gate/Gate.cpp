@@ -10,7 +10,7 @@
 
 namespace normc::gate {
 
-std::string Trial::text() const {
+std::string Trial::text(const Problem& problem) const {
   std::string t = extents.segments > 1 ? std::to_string(extents.segments) + "x" : "";
   t += std::to_string(extents.rows) + "x" + std::to_string(extents.features) + " " + std::string(name(data));
   auto add = [&](const char* key, int64_t value) {
@@ -24,7 +24,8 @@ std::string Trial::text() const {
   if (!placement.stateInPlace) t += " state_apart";
   if (placement.guardPages) t += " guard_pages";
   for (const std::string& output : placement.leaveOut) t += " without_" + output;
-  return t + " mask=" + std::string(name(mask)) + " seed=" + std::to_string(seed);
+  if (problem.mask) t += " mask=" + std::string(name(mask));
+  return t + " seed=" + std::to_string(seed);
 }
 
 /// Fills the state with values as after training, different in every feature.
@@ -107,7 +108,7 @@ Result<Question> questionFor(const Problem& problem, const Trial& trial) {
 }
 
 static std::string failureText(const Problem& problem, const Trial& trial, const std::string& why) {
-  return problem.text() + " on " + trial.text() + ": " + why;
+  return problem.text() + " on " + trial.text(problem) + ": " + why;
 }
 
 Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial, const CudaDevice* where) {

@@ -20,7 +20,7 @@ struct Trial {
   uint64_t seed = 1;
   Placement placement;
 
-  std::string text() const;  ///< e.g. `33x128 mean1000 step=5 row_padding=3`
+  std::string text(const Problem&) const;  ///< e.g. `33x128 mean1000 step=5 row_padding=3 seed=1`
 };
 
 struct Verdict {

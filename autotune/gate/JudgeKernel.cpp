@@ -43,7 +43,7 @@ class KernelTrials {
     Verdict verdict = gate::judge(plan.get(), problem_, trial, how_.device);
     if (const std::string text = how_.observed(); !text.empty()) {
       verdict.text =
-          (verdict.ok ? problem_.text() + " on " + trial.text() + ":" : verdict.text) + "\n" + text;
+          (verdict.ok ? problem_.text() + " on " + trial.text(problem_) + ":" : verdict.text) + "\n" + text;
       verdict.ok = false;
     }
     ++verdict_.trials;

@@ -174,9 +174,11 @@ Value Loops::scale(Value v, double factor) {
                                arith::FastMathFlags::contract);
 }
 Value Loops::middle(ArrayRef<Value> v) {
-  if (v.size() == 8)
-    return middle({scale(addf(v[0], v[1]), 0.5), scale(addf(v[2], v[3]), 0.5), scale(addf(v[4], v[5]), 0.5),
-                   scale(addf(v[6], v[7]), 0.5)});
+  if (v.size() > 4) {
+    Values pairs;
+    for (size_t i = 0; i < v.size(); i += 2) pairs.push_back(scale(addf(v[i], v[i + 1]), 0.5));
+    return middle(pairs);
+  }
   auto low = [&](Value x, Value y) { return arith::MinimumFOp::create(b, loc, x, y); };
   auto high = [&](Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); };
   // The middle values of four are the larger of the pairs' minima and the smaller of their maxima.

@@ -70,8 +70,8 @@ class Loops {
   /// Combines pairwise.
   mlir::Value tree(llvm::ArrayRef<mlir::Value>, Combiner = Combiner::Add);
   mlir::Value scale(mlir::Value, double factor);
-  /// Returns a robust centre of 4 or 8 values: the mean of the two middle values of four, or of four means of
-  /// two. It is exact if all are equal, and one outlier does not move it far.
+  /// Returns a robust centre of 4, 8 or 16 values: the mean of the two middle values of four, or of four
+  /// means of the others, pairs of pairs. It is exact if all are equal, and one outlier does not move it far.
   mlir::Value middle(llvm::ArrayRef<mlir::Value>);
   mlir::Value broadcast(mlir::Value scalar, int64_t lanes);
   /// Converts between f16, f32 and f64, scalar or vector.

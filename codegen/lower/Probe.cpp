@@ -6,14 +6,15 @@
 // that one outlier counts for nothing; the same holds for vectors of a long run.
 #include "codegen/lower/SlabLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
 namespace normc::codegen {
 
-/// The vectors that are sampled; and the valid rows, with a mask.
-static constexpr int64_t kVectors = 4, kValidRows = 4;
+/// The vectors that are sampled.
+static constexpr int64_t kVectors = 4;
+/// Up to 16 rows have short sums, and the centre of eight is near their mean.
+static constexpr int64_t kFewProbed = 8, kMostFew = 16;
 /// The elements of a run from which on one outlier among the sampled vectors would be noticeable.
 static constexpr int64_t kLongRun = 1 << 14;
 
@@ -76,25 +77,33 @@ Coordinates SlabLowering::probedPlace(Coordinates at, Value i, int64_t parts) {
   return at;
 }
 
-/// Returns the estimate from rows: the middle of eight elements, or the mean over the lanes of the middle of
-/// four vectors if runs are long.
+/// Returns the estimate from rows: the middle of elements, or the mean over the lanes of the middle of four
+/// vectors if runs are long.
 Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
   const bool column = kind_ == Kind::Column;
   const Value segments = slab_.isPer(Axis::Segment) ? l_.index(1) : f_.segments(), none = l_.index(0);
-  Value some = slab_.isOfRows() ? l_.less(begin_, end_) : l_.less(none, l_.mul(segments, f_.rows()));
-  auto middleOfRows = [&] {
+  const Value units = slab_.isOfRows() ? l_.sub(end_, begin_) : l_.mul(segments, f_.rows());
+  const Value some = l_.less(none, units);
+  auto both = [&](Value a, Value b) { return arith::AndIOp::create(l_.b, l_.loc, a, b).getResult(); };
+  auto middleOf = [&](int64_t rows) {
     Values values;
-    for (int64_t i = 0; i < kProbedRows; ++i)
-      values.push_back(probed(op, probedPlace(at, l_.index(i), kProbedRows)));
+    for (int64_t i = 0; i < rows; ++i) values.push_back(probed(op, probedPlace(at, l_.index(i), rows)));
     return Values{l_.middle(values)};
   };
-  Values zero{l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics())};
+  auto middleOfRows = [&](Value condition, Value otherwise) -> Value {
+    const int64_t few = std::min(kFewProbed, probedRows_);
+    const Value many = l_.less(l_.index(kMostFew), units);
+    Value best = l_.when(few < probedRows_ ? both(condition, l_.isFalse(many)) : condition, otherwise,
+                         [&] { return middleOf(few); })[0];
+    if (few == probedRows_) return best;
+    return l_.when(both(condition, many), best, [&] { return middleOf(probedRows_); })[0];
+  };
+  Value zero = l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics());
   const int64_t width = probeWidth_;
-  if (column || width == 1) return l_.when(some, zero, middleOfRows)[0];
+  if (column || width == 1) return middleOfRows(some, zero);
 
   Value isLong = l_.less(l_.index(width - 1), runWidth());
-  auto both = [&](Value a, Value b) { return arith::AndIOp::create(l_.b, l_.loc, a, b).getResult(); };
-  Values best = l_.when(both(some, l_.isFalse(isLong)), zero, middleOfRows);
+  Value best = middleOfRows(both(some, l_.isFalse(isLong)), zero);
   return l_.when(both(some, isLong), best, [&] {
     Values values;
     for (int64_t i = 0; i < kVectors; ++i) {
@@ -114,53 +123,39 @@ CountScope SlabLowering::probedScope() {
                                       : CountScope::All;
 }
 
-/// Returns the estimate from rows with a mask: the middle of four, each the first valid row from the middle
-/// of a quarter on. The quarters are of as many rows as are valid, counted from the first valid row. So a row
-/// is always found, and a batch that ends in padding is sampled where its rows are.
+/// Returns the estimate from rows with a mask: the middle of valid rows.
 Value SlabLowering::probeValid(ProbeOp op, const Coordinates& at) {
-  const bool overSegments = !slab_.isPer(Axis::Segment), ofRows = slab_.isOfRows();
-  TensorOp mask = f_.tensor("mask");
-  OpBuilder& b = l_.b;
-  const Value none = l_.index(0), one = l_.index(1), count = rowsOf(probedScope(), at.segment);
-  const Value begin = ofRows ? begin_ : none;
-  const Value last = l_.sub(ofRows ? end_ : overSegments ? l_.mul(f_.segments(), f_.rows()) : f_.rows(), one);
-  auto place = [&](Value unit) {
-    Coordinates c = at;
-    if (overSegments)
-      std::tie(c.segment, c.row) = segmentAndRow(unit);
-    else
-      c.row = unit;
-    return c;
-  };
-  auto firstValid = [&](Value from) -> Value {
-    auto search = scf::WhileOp::create(
-        b, l_.loc, TypeRange{b.getIndexType()}, ValueRange{from},
-        [&](OpBuilder& inner, Location loc, ValueRange unit) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          Value padded = l_.isFalse(f_.load(mask, f_.address(mask, place(unit[0])), 0, {}));
-          scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, padded, l_.less(unit[0], last)),
-                                   unit);
-        },
-        [&](OpBuilder& inner, Location loc, ValueRange unit) {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(inner.getInsertionBlock());
-          scf::YieldOp::create(b, loc, ValueRange{l_.add(unit[0], one)});
-        });
-    return search.getResult(0);
-  };
   const int64_t lanes = kind_ == Kind::Column ? lanes_ : 0;
+  const Value count = rowsOf(probedScope(), at.segment);
+  const ArrayRef<Coordinates> places = validPlaces(at.segment);
   Value zero = l_.zero(lanes ? Type(VectorType::get({lanes}, f_.statistics())) : f_.statistics());
-  return l_.when(l_.less(none, count), zero, [&] {
+  return l_.when(l_.less(l_.index(0), count), zero, [&] {
     Values values;
-    Value first = firstValid(begin);
-    for (int64_t i = 0; i < kValidRows; ++i) {
-      Coordinates c = place(firstValid(l_.add(first, l_.stratifiedOffset(count, l_.index(i), kValidRows))));
-      c.feature = probedFeature(at, l_.index(i), kValidRows);
+    for (auto [i, place] : llvm::enumerate(places)) {
+      Coordinates c = at;
+      c.segment = place.segment, c.row = place.row;
+      c.feature = probedFeature(at, l_.index(i), probedRows_);
       values.push_back(probed(op, c));
     }
     return Values{l_.middle(values)};
   })[0];
+}
+
+ArrayRef<Coordinates> SlabLowering::validPlaces(Value segment) {
+  const CountScope scope = probedScope();
+  const Value key = scope == CountScope::Slab ? segment : Value();
+  for (ValidPlaces& known : validPlaces_)
+    if (known.scope == scope && known.segment == key &&
+        known.anchor.getParentRegion()->isAncestor(l_.b.getInsertionBlock()->getParent()))
+      return known.places;
+  const Value count = rowsOf(scope, segment), none = l_.index(0);
+  const Values found =
+      l_.when(l_.less(none, count), Values(2 * probedRows_, none), [&] { return searchValid(key, count); });
+  SmallVector<Coordinates> places;
+  for (int64_t i = 0; i < probedRows_; ++i)
+    places.push_back({.segment = key ? key : found[2 * i], .row = found[2 * i + 1]});
+  validPlaces_.push_back({scope, key, found[1], places});
+  return validPlaces_.back().places;
 }
 
 //===-- Of one run ------------------------------------------------------------------===//

@@ -159,7 +159,7 @@ Value SlabLowering::rowsOf(CountScope scope, Value segment) {
 Value SlabLowering::count(CountOp op, Replica* replica) {
   if (Value known = counts_.lookup(countKey(op))) return known;
   Value n = rowsOf(op.getScope(), replica ? replica->at.segment : Value());
-  if (op.getHead()) n = l_.min(n, l_.index(*op.getHead()));
+  if (op.getHead()) n = l_.min(n, headLimit(*op.getHead()));
   Value wide = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), n);
   return arith::SIToFPOp::create(l_.b, l_.loc, f_.statistics(), wide);
 }

@@ -18,20 +18,39 @@ Value SlabLowering::runWidth() {
 static constexpr int64_t kHeadBytes = 512 << 10;
 
 Value SlabLowering::headUnit(Value n, int64_t head) {
+  const int64_t strata = head * headRounds_;
   int64_t bytes = 0;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
     if (t.isXSized() && !bytes) bytes = t.getType().getIntOrFloatBitWidth() / 8;
   auto atLeastOne = [&](Value v) { return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult(); };
   Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
-  Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(head)));
-  Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(head));
-  if (!f_.kernel().hasMask()) return l_.add(begin_, l_.stratifiedOffset(all, i, head));
+  Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(strata)));
+  Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(strata));
+  // With two rounds every second stratum, then the others; fewer rows than strata in their order.
+  auto stratum = [&](Value i) {
+    if (headRounds_ == 1) return i;
+    Value turned =
+        l_.add(l_.rem(l_.mul(i, l_.index(headRounds_)), l_.index(strata)), l_.div(i, l_.index(head)));
+    return l_.select(l_.less(l_.sub(end_, begin_), l_.index(strata)), i, turned);
+  };
+  if (!f_.kernel().hasMask()) return l_.add(begin_, l_.stratifiedOffset(all, stratum(i), strata));
   // Valid rows may not be among the first samples. Then the rows after each sample follow, up to the end of
   // its stratum.
-  Value part = l_.rem(i, l_.index(head)), first = l_.mul(part, apart);
-  Value within =
-      l_.rem(l_.add(l_.sub(l_.stratifiedOffset(all, part, head), first), l_.div(i, l_.index(head))), apart);
+  Value part = stratum(l_.rem(i, l_.index(strata))), first = l_.mul(part, apart);
+  Value within = l_.rem(
+      l_.add(l_.sub(l_.stratifiedOffset(all, part, strata), first), l_.div(i, l_.index(strata))), apart);
   return l_.add(begin_, l_.select(l_.less(i, all), l_.add(first, within), i));
+}
+
+Value SlabLowering::headLimit(int64_t head) {
+  if (headRounds_ == 1) return l_.index(head);
+  return l_.select(l_.less(l_.sub(end_, begin_), f_.units()), l_.index(head), l_.index(head * headRounds_));
+}
+
+Value SlabLowering::unitsOfSegment(Axis axis) {
+  return axis == Axis::Row       ? f_.rows()
+         : axis == Axis::Feature ? f_.features()
+                                 : l_.index(f_.groups(Axis::Group));
 }
 
 Coordinates SlabLowering::unitCoordinates(Value n) {
@@ -41,12 +60,10 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
   const bool own = slab_ && (slab_.isSplit() || slab_.isOfRows());
   const ArrayRef<Axis> axes = own ? slab_.getPer() : f_.phase().getUnits();
   if (axes.size() == 2) {
-    Value extent = axes[1] == Axis::Row       ? f_.rows()
-                   : axes[1] == Axis::Feature ? f_.features()
-                                              : l_.index(f_.groups(Axis::Group));
+    const Value extent = unitsOfSegment(axes[1]);
     bool one = f_.kernel().getSegmentsAreOne();
-    if (!one) at.segment = l_.div(unit, extent);
-    Value second = one ? unit : l_.rem(unit, extent);
+    if (!one) at.segment = segment_ ? segment_ : l_.div(unit, extent);
+    Value second = one ? unit : segment_ ? l_.sub(unit, l_.mul(segment_, extent)) : l_.rem(unit, extent);
     (axes[1] == Axis::Row ? at.row : axes[1] == Axis::Feature ? at.feature : at.group) = second;
   } else if (!axes.empty()) {
     (axes[0] == Axis::Segment ? at.segment : at.feature) = unit;
@@ -61,7 +78,7 @@ std::pair<Value, Value> SlabLowering::segmentAndRow(Value n) {
 }
 
 Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
-  Value limit = l_.index(head);
+  Value limit = headLimit(head);
   if (!f_.kernel().hasMask()) return l_.min(l_.add(begin, limit), end);
   // Goes through the rows in head order until `head` valid ones were found.
   TensorOp mask = f_.tensor("mask");

@@ -46,6 +46,8 @@ class SlabLowering {
   /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
   mlir::Value runWidth();
 
+  /// Returns how many units a segment has in a phase whose units have this axis beside segments.
+  mlir::Value unitsOfSegment(Axis);
   /// Returns the indices of the n-th unit of the phase.
   Coordinates unitCoordinates(mlir::Value n);
   /// Returns the segment of the n-th row of a batch, and its row in it.
@@ -57,7 +59,10 @@ class SlabLowering {
   /// all rows between them in cache, so that data that drift are sampled all over; the rows after each of
   /// these follow.
   mlir::Value headUnit(mlir::Value n, int64_t head);
-  /// Returns one past the `head`-th valid row of [begin, end) in that order; `end` if there are fewer.
+  /// Returns how many rows the head of a task has: `head`, and all rounds of them if the task is the only
+  /// one. The errors of several tasks are not the largest together.
+  mlir::Value headLimit(int64_t head);
+  /// Returns one past the last valid row of the head in [begin, end) in that order; `end` if there are fewer.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
 
   static mlir::Value mapped(mlir::Value v, const mlir::IRMapping& values) { return values.lookup(v); }
@@ -98,7 +103,12 @@ class SlabLowering {
   mlir::Value shareOf(mlir::Value sum, double share);
   /// Returns the coordinates of sample i of `parts`, spread over the whole slab.
   Coordinates probedPlace(Coordinates, mlir::Value i, int64_t parts);
-  static constexpr int64_t kProbedRows = 8;
+  /// Returns the coordinates of the valid rows that a probe of the slab samples, with a mask: one from each
+  /// share of the valid rows. Places that were found in an enclosing region are used again, so that a target
+  /// calls this before its loop over features.
+  llvm::ArrayRef<Coordinates> validPlaces(mlir::Value segment);
+  /// Emits the search for them among `count` > 0 valid rows. Returns a segment and a row for each.
+  virtual Values searchValid(mlir::Value segment, mlir::Value count) = 0;
   /// Returns the shift rounded to the type of the data, so that differences from it, and many sums of these,
   /// are exact. Computed elements have no such type.
   mlir::Value asStored(ProbeOp, mlir::Value shift);
@@ -112,12 +122,18 @@ class SlabLowering {
   Loops& l_;
   AccessLowering& f_;
   mlir::Value begin_, end_;  ///< units of the task
+  mlir::Value segment_;      ///< of all units that are being lowered, where a loop over segments is around
   SlabOp slab_;              ///< the slab that is being lowered, and its kind
   Kind kind_ = Kind::Run;
   int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
   mlir::Value laneMask_;    ///< of the last column tile
   mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
   int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
+  /// The rows that the shift of a column is estimated from, or the valid rows with a mask: 4, 8 or 16. If the
+  /// shift is k standard deviations from the mean, the error of a sum of squares is 1 + k^2 times as large,
+  /// so long chains of additions need more rows than sums of many threads.
+  int64_t probedRows_ = 16;
+  int64_t headRounds_ = 1;  ///< of the head of a stream: 1 or 2
   bool slowRoots_ = false;  ///< true if products are faster than a root and a division of lanes_ numbers
   int64_t foldBatch_ = 1;   ///< chunks that are loaded before the first is used
 
@@ -138,6 +154,12 @@ class SlabLowering {
     mlir::Value segment, rows;
   };
   llvm::SmallVector<ValidRows> validRows_;
+  struct ValidPlaces {
+    CountScope scope;
+    mlir::Value segment, anchor;  ///< anchor: a result of the search
+    llvm::SmallVector<Coordinates> places;
+  };
+  std::vector<ValidPlaces> validPlaces_;
 };
 
 }  // namespace normc::codegen

@@ -26,7 +26,7 @@ TEST_P(AArch64, AgreesWithTheReferenceUnderQemu) {
   for (Strategy strategy : codegen::cpu::strategies(problem)) {
     AArch64Kernel kernel(problem, strategy);
     for (const gate::Trial& trial : trials) {
-      SCOPED_TRACE(problem.text() + " " + codegen::name(strategy).str() + " on " + trial.text());
+      SCOPED_TRACE(problem.text() + " " + codegen::name(strategy).str() + " on " + trial.text(problem));
       auto arguments = gate::argumentsFor(problem, trial);
       ASSERT_TRUE(arguments) << text(arguments.errors());
       auto want = evaluate(problem, *arguments);

@@ -29,7 +29,7 @@ void judgeDefaults(const Problem& problem, int64_t features, const std::vector<c
           ++judged.trials;
           if (!verdict.ok) judged.wrong.push_back(what + ": " + verdict.text);
           if (verdict.worstRatio > judged.worstRatio)
-            judged.worstRatio = verdict.worstRatio, judged.worst = what + ", " + question.trial.text();
+            judged.worstRatio = verdict.worstRatio, judged.worst = what + ", " + question.trial.text(problem);
         }
       }
     }

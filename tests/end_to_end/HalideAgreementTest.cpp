@@ -195,7 +195,7 @@ TEST_P(HalideAArch64, AgreesWithTheReferenceUnderQemu) {
   for (int64_t rows : {0, 1, 37}) {
     const gate::Trial trial{
         .extents = {1, rows, *problem.features}, .step = rows, .seed = uint64_t(rows) + 1};
-    SCOPED_TRACE(problem.text() + " on " + trial.text());
+    SCOPED_TRACE(problem.text() + " on " + trial.text(problem));
     auto arguments = gate::argumentsFor(problem, trial);
     ASSERT_TRUE(arguments) << text(arguments.errors());
     auto want = evaluate(problem, *arguments);

@@ -18,7 +18,7 @@ const std::vector<gate::Question>& standardQuestions(const Problem& problem, int
     if (question)
       questions.push_back(*std::move(question));
     else
-      ADD_FAILURE() << problem.text() << " on " << trial.text() << ": " << text(question.errors());
+      ADD_FAILURE() << problem.text() << " on " << trial.text(problem) << ": " << text(question.errors());
   }
   return questions;
 }

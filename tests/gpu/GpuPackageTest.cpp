@@ -163,7 +163,7 @@ TEST(GpuTrials, PassesShareAllOfTheGatesTrials) {
 TEST(GpuTrials, HugeRowsAreTriedInSmallNumbers) {
   Problem problem = *parseProblem("layer_norm:forward@f32[*x131072]", findNorm);
   for (const gate::Trial& trial : trialsOf(problem, 131072, false))
-    EXPECT_LE(trial.extents.rows, 3) << trial.text();
+    EXPECT_LE(trial.extents.rows, 3) << trial.text(problem);
 }
 
 TEST(GpuRecords, SurviveALineThatWasCutOff) {

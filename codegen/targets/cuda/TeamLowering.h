@@ -101,6 +101,7 @@ class TeamLowering : SlabLowering {
   mlir::Value probe(ProbeOp, Replica&) override;
   mlir::Value probeRun(ProbeOp, Replica&);
   mlir::Value probeHeld(ProbeOp, const Replica& column);
+  Values searchValid(mlir::Value segment, mlir::Value count) override;
 
   //===-- Columns (TeamColumns.cpp) -------------------------------------------------===//
   void columns(SlabOp);

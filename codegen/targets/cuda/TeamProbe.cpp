@@ -1,6 +1,8 @@
 // Shift estimates: from a run whose threads hold it, and from the first rows of a column.
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/bit.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -13,7 +15,7 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ == Kind::Run) return probeRun(op, replica);
   auto isHeld = [&](StringRef t) { return llvm::is_contained(columnRows_.tensors, f_.tensor(t)); };
   if (llvm::all_of(op.tensors(), isHeld) && !f_.kernel().hasMask() &&
-      k_.threads() / run_.place.span >= kProbedRows)
+      k_.threads() / run_.place.span >= probedRows_)
     return probeHeld(op, replica);
   if (f_.kernel().hasMask()) (void)rowsOf(probedScope(), replica.at.segment);  // by all threads
   auto value = [&] { return Values{SlabLowering::probe(op, replica)}; };
@@ -89,9 +91,9 @@ Value TeamLowering::probeHeld(ProbeOp op, const Replica& column) {
   Value memory = tree_.nextBuffer(), team = l_.div(k_.thread, l_.index(run_.place.span));
   const int64_t lanes = k_.lanes();
   Value asked =
-      k_.both(k_.both(l_.less(team, l_.index(kProbedRows)), l_.less(l_.index(0), rowCount())), inside_);
+      k_.both(k_.both(l_.less(team, l_.index(probedRows_)), l_.less(l_.index(0), rowCount())), inside_);
   Value mine = l_.when(asked, l_.zero(k_.vectorType()), [&] {
-    return Values{sampledAt(op, probedPlace(column.at, team, kProbedRows), lanes)};
+    return Values{sampledAt(op, probedPlace(column.at, team, probedRows_), lanes)};
   })[0];
   tree_.store(memory, mine);
   if (k_.gridded())
@@ -99,8 +101,51 @@ Value TeamLowering::probeHeld(ProbeOp op, const Replica& column) {
   else
     tree_.taskBarrier();
   Values rows;
-  for (int64_t i = 0; i < kProbedRows; ++i) rows.push_back(tree_.load(memory, run_.place, i));
+  for (int64_t i = 0; i < probedRows_; ++i) rows.push_back(tree_.load(memory, run_.place, i));
   return asStored(op, l_.middle(rows));
+}
+
+/// Sample i is the first valid row from its place on, among as many rows as are valid, counted from the first
+/// valid row. So a row is always found, and a batch that ends in padding is sampled where its rows are. A
+/// search of all ranks would wait for one load after the other.
+Values TeamLowering::searchValid(Value segment, Value count) {
+  TensorOp mask = f_.tensor("mask");
+  OpBuilder& b = l_.b;
+  const Value none = l_.index(0), one = l_.index(1), begin = slab_.isOfRows() ? begin_ : none;
+  const Value last = l_.sub(slab_.isOfRows() ? end_
+                            : segment        ? f_.rows()
+                                             : l_.mul(f_.segments(), f_.rows()),
+                            one);
+  auto place = [&](Value unit) {
+    return segment                           ? std::pair(segment, unit)
+           : f_.kernel().getSegmentsAreOne() ? std::pair(none, unit)
+                                             : segmentAndRow(unit);
+  };
+  auto firstValid = [&](Value from) -> Value {
+    auto search = scf::WhileOp::create(
+        b, l_.loc, TypeRange{b.getIndexType()}, ValueRange{from},
+        [&](OpBuilder& inner, mlir::Location loc, ValueRange unit) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          auto [in, row] = place(unit[0]);
+          Value padded = l_.isFalse(f_.load(mask, f_.address(mask, {.segment = in, .row = row}), 0, {}));
+          scf::ConditionOp::create(b, loc, arith::AndIOp::create(b, loc, padded, l_.less(unit[0], last)),
+                                   unit);
+        },
+        [&](OpBuilder& inner, mlir::Location loc, ValueRange unit) {
+          OpBuilder::InsertionGuard guard(b);
+          b.setInsertionPointToEnd(inner.getInsertionBlock());
+          scf::YieldOp::create(b, loc, ValueRange{l_.add(unit[0], one)});
+        });
+    return search.getResult(0);
+  };
+  Values places;
+  const Value first = firstValid(begin);
+  for (int64_t i = 0; i < probedRows_; ++i) {
+    auto [in, row] = place(firstValid(l_.add(first, l_.stratifiedOffset(count, l_.index(i), probedRows_))));
+    places.append({in, row});
+  }
+  return places;
 }
 
 }  // namespace normc::codegen::cuda

@@ -23,6 +23,7 @@ TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& 
       partials_(k_, *access_, sharedRuns_, tree_),
       state_(k_, tree_) {
   foldBatch_ = 8;
+  probedRows_ = 8;
 }
 
 void TeamLowering::run() {

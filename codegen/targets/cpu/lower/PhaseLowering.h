@@ -40,6 +40,11 @@ class PhaseLowering : SlabLowering {
   void slab(SlabOp);
   void shareUniform(SlabOp);
   void lower(SlabOp, mlir::Value begin, mlir::Value end);
+  void lowerUnits(SlabOp, mlir::Value begin, mlir::Value end);
+  /// True if a shift estimate of the slab searches valid rows.
+  bool searchesRows(SlabOp);
+  void allocatePlaces();
+  Values searchValid(mlir::Value segment, mlir::Value count) override;
   void planStreaming();
   int64_t cacheLineUnroll();
   int64_t largeUnroll();
@@ -128,6 +133,7 @@ class PhaseLowering : SlabLowering {
   mlir::Value lastMask_;     ///< of the last vector of a tile of columns
   mlir::IRMapping shared_;   ///< values of the phase, outside all slabs
   mlir::Value buffer_;       ///< memory for the sums of a stream
+  mlir::Value places_;       ///< memory for the valid rows that are sampled
   mlir::Value bufferBegin_;  ///< index of the first sum in it
 };
 

@@ -16,6 +16,7 @@ PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
       unroll_(schedule_.getUnroll()) {
   probeWidth_ = schedule_.getVector();
   slowRoots_ = true;
+  headRounds_ = 2;
 }
 
 void PhaseLowering::run() {
@@ -23,6 +24,7 @@ void PhaseLowering::run() {
   if (streamsChannels()) takeWholeSegments();
   zeroPartials();
   allocateBuffer();
+  allocatePlaces();
   if (schedule_.getStream()) planStreaming();
   countRows();
   Replica phase;
@@ -129,7 +131,24 @@ void PhaseLowering::shareUniform(SlabOp s) {
   lanes_ = lanes;
 }
 
+/// Lowers units that are runs or blocks of a segment segment by segment, if rows are searched in each.
 void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
+  const bool searches = searchesRows(s);
+  if (searches && !s.isPer(Axis::Segment)) (void)validPlaces({});
+  if (!searches || !s.isPer(Axis::Segment) || kind_ == Kind::Column || f_.phase().getUnits().size() != 2)
+    return lowerUnits(s, begin, end);
+  const Value units = unitsOfSegment(f_.phase().getUnits()[1]);
+  Value last = l_.div(l_.add(end, l_.sub(units, l_.index(1))), units);
+  l_.forEach(l_.div(begin, units), last, 1, [&](Value segment) {
+    segment_ = segment;
+    (void)validPlaces(segment);
+    Value first = l_.mul(segment, units), after = l_.add(first, units);
+    lowerUnits(s, arith::MaxSIOp::create(l_.b, l_.loc, begin, first), l_.min(end, after));
+    segment_ = {};
+  });
+}
+
+void PhaseLowering::lowerUnits(SlabOp s, Value begin, Value end) {
   next_ = {};
   switch (kind_) {
     case Kind::Run:
@@ -270,6 +289,7 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
 void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
   if (s.isPer(Axis::Segment))
     return l_.forEach(begin, end, 1, [&](Value segment) {
+      if (searchesRows(s)) (void)validPlaces(segment);
       columnTiles(s, l_.index(0), f_.features(), {.segment = segment, .chunk = f_.task()});
     });
   bool own = f_.phase().isOverFeatures();

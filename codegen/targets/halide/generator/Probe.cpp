@@ -1,7 +1,6 @@
 // The shift estimate of a one-pass variance: a robust centre of elements from all of a slab, as in
-// codegen/lower/Probe.cpp. It differs in three points: single elements are twice as many, with a mask four
-// times; masked rows are sampled by their rank among the valid ones; and the shift is not rounded to the type
-// of the data.
+// codegen/lower/Probe.cpp. It differs in two points: few rows are others, and the shift is not rounded to the
+// type of the data.
 #include "codegen/targets/halide/generator/Translation.h"
 
 using namespace Halide;
