@@ -74,7 +74,7 @@ struct ReferenceCall {
   std::map<std::string, std::vector<double>> saved;  ///< backward: what the forward saved
   /// Entries that add up partials: by field name; all of partialFields. At least one.
   std::vector<std::map<std::string, std::vector<double>>> partials;
-  std::map<std::string, double> numbers;             ///< overrides of numbers(spec), by name
+  std::map<std::string, double> numbers;  ///< overrides of numbers(spec), by name
 };
 
 /// Returns the values of an input of floating type; null for outputs and the mask.
@@ -95,8 +95,9 @@ inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor inp
 
 struct ReferenceResult {
   /// By name: `y`; `dx`, `dscale`, `dbias` (the last two are empty if the spec has no affine);
-  /// `state.<field>` for every state field after the call; `saved.<field>` after a forward; `partial.<field>`,
-  /// and for a central moment `partial.moment`, the moment that follows from the partial alone.
+  /// `state.<field>` for every state field after the call; `saved.<field>` after a forward;
+  /// `partial.<field>`, and for a central moment `partial.moment`, the moment that follows from the partial
+  /// alone.
   std::map<std::string, Quantity> outputs;
 };
 

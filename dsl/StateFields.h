@@ -67,13 +67,13 @@ std::vector<Field> stateFields(const Problem&);
 ///   step          i64 []   t of this forward, if backward needs it (windows, renorm)
 ///   count         [C]      valid rows M, with a mask only: [] if reduce is rows, [segments] if it is
 ///                          segment or segment_features; the statistic of one row needs none
-/// Over ranks these are the statistics of all ranks. A forward_apply always saves count; a forward_reduce, which
-/// does not know them, saves neither count nor second_moment; commit saves nothing.
+/// Over ranks these are the statistics of all ranks. A forward_apply always saves count; a forward_reduce,
+/// which does not know them, saves neither count nor second_moment; commit saves nothing.
 std::vector<Field> savedFields(const Problem&);
 
-/// Returns the fields of the partial that an entry over ranks writes or reads; none for other entries. They are
-/// f64, follow each other without gaps, and depend on the norm alone, not on mask, layout or types. Forward
-/// entries have those of the forward, backward entries those of the backward, commit has both:
+/// Returns the fields of the partial that an entry over ranks writes or reads; none for other entries. They
+/// are f64, follow each other without gaps, and depend on the norm alone, not on mask, layout or types.
+/// Forward entries have those of the forward, backward entries those of the backward, commit has both:
 ///   rows           []   valid rows n
 ///   sum            [d]  sum u: where the mean is used, or the moment is taken about it
 ///   squares        [d]  sum u^2
@@ -81,7 +81,8 @@ std::vector<Field> savedFields(const Problem&);
 ///   gradient       [d]  sum h: center current, backward not frozen
 ///   gradient_x     [d]  sum h x0: where a term of dx or nu needs it
 ///   energy         [d]  sum x0^2: nu by feedback, unless it follows from the second moment of the forward
-///   gradient_rows  []   rows that have a gradient: approximate, where padding leaves rows out of statistics only
+///   gradient_rows  []   rows that have a gradient: approximate, where padding leaves rows out of statistics
+///   only
 std::vector<Field> partialFields(const Problem&);
 
 }  // namespace normc

@@ -351,12 +351,12 @@ typedef struct normc_field {
   normc_type type;                     /**< type of each element */
   int32_t ndim;                        /**< number of dimensions; 0: a single number */
   int64_t shape[NORMC_MAX_FIELD_DIMS]; /**< `ndim` sizes */
-  size_t offset;                       /**< in bytes from the start of the buffer; a multiple of 64, or of 8 in
-                                          a partial */
-  size_t bytes;                        /**< bytes of all elements */
-  double init;                         /**< its value in a fresh state; 0 for saved statistics */
-  DLDataType dtype;                    /**< `type` as a DLPack type */
-  int32_t access; /**< normc_field_access of the plan's entry; 0: none, or the query has no plan */
+  size_t offset;    /**< in bytes from the start of the buffer; a multiple of 64, or of 8 in
+                       a partial */
+  size_t bytes;     /**< bytes of all elements */
+  double init;      /**< its value in a fresh state; 0 for saved statistics */
+  DLDataType dtype; /**< `type` as a DLPack type */
+  int32_t access;   /**< normc_field_access of the plan's entry; 0: none, or the query has no plan */
   int32_t extent[NORMC_MAX_FIELD_DIMS]; /**< a normc_extent for each of the `ndim` sizes */
 } normc_field;
 
@@ -383,15 +383,15 @@ NORMC_API normc_status normc_plan_saved_bytes(const normc_plan* plan, const norm
 NORMC_API normc_status normc_plan_saved_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                               normc_field* field);
 
-/** Gives the bytes of one partial of the plan's entry: sums in f64 over the rows of a call, which the caller adds
- * up over ranks or micro-batches. It depends on the norm and the number of features alone, never on kernels,
- * sizes or devices. Forward entries have the fields of the forward, backward entries those of the backward;
- * commit has both, one behind the other. 0 for all other entries. */
+/** Gives the bytes of one partial of the plan's entry: sums in f64 over the rows of a call, which the caller
+ * adds up over ranks or micro-batches. It depends on the norm and the number of features alone, never on
+ * kernels, sizes or devices. Forward entries have the fields of the forward, backward entries those of the
+ * backward; commit has both, one behind the other. 0 for all other entries. */
 NORMC_API normc_status normc_plan_partial_bytes(const normc_plan* plan, const normc_sizes* sizes,
                                                 size_t* bytes);
 /** Describes field `index` of a partial, whose fields have no gaps; NORMC_OUT_OF_RANGE past the last. */
-NORMC_API normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
-                                                normc_field* field);
+NORMC_API normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes,
+                                                size_t index, normc_field* field);
 
 /** Gives bytes of scratch that are enough for every call of these sizes, or of fewer segments or rows, so one
  * query with the largest sizes is enough. A workspace may have any alignment, and holds nothing between
@@ -453,8 +453,8 @@ typedef struct normc_state normc_state;
  * state_out_fields if both are given.
  *
  * Partials. partial is one buffer, aligned to 8 bytes. partials is partial_count of them, one behind another,
- * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those of
- * all ranks.
+ * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those
+ * of all ranks.
  *
  * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in, and a field of
  * state_out_fields the same field of state_in_fields. Any other overlap of written memory with an argument is

@@ -73,8 +73,8 @@ class Arguments {
   void bindState(void* in, void* out);
   /// Sets the memory of saved statistics; ignored if nothing is saved.
   void bindSaved(void* memory);
-  /// Sets the memory of the partial that the entry writes, or of the `count` partials that it adds up; ignored
-  /// if it has none.
+  /// Sets the memory of the partial that the entry writes, or of the `count` partials that it adds up;
+  /// ignored if it has none.
   void bindPartials(void* memory, size_t count);
   void bindWorkspace(void* memory, size_t bytes);
   const normc_args& args() const { return args_; }

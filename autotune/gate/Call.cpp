@@ -89,8 +89,8 @@ void Call::Buffers::readFields(const FieldBuffer& from, const char* prefix, Call
   }
 }
 
-/// Reads the partial, and computes the moment that follows from it alone: the digits that the sums of one rank
-/// have to keep show only there.
+/// Reads the partial, and computes the moment that follows from it alone: the digits that the sums of one
+/// rank have to keep show only there.
 void Call::Buffers::readPartial(CallResult& result) const {
   readFields(arguments->partials, "partial.", result);
   if (!result.outputs.contains("partial.rows") || problem.spec->moment != Moment::Central) return;

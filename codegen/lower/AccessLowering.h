@@ -75,8 +75,8 @@ class AccessLowering {
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
   mlir::Value partials(TensorOp);  ///< number of partials of the call, from a tensor with that axis
-  mlir::Value units();                          ///< units of the phase
-  mlir::Value chunkUnits();                     ///< units of each task but the last
+  mlir::Value units();             ///< units of the phase
+  mlir::Value chunkUnits();        ///< units of each task but the last
   std::pair<mlir::Value, mlir::Value> range();  ///< first unit of this task, and one past its last
   /// Returns a mask of the first `count` lanes. LLVM must not fold it to a constant: for a constant mask of
   /// one 16-bit lane it emits a store of 32 bits (22.1, AVX-512).
@@ -94,8 +94,8 @@ class AccessLowering {
   void markNonTemporal(TensorOp t) { nonTemporal_.insert(t); }
   /// Returns the index of an element in its buffer.
   mlir::Value address(TensorOp, const Coordinates&);
-  /// Loads elements and converts them to the statistics type; a mask to i1, an i64 or a field of a partial not
-  /// at all. `lanes` 0: a scalar. Lanes outside `mask` (i1 lanes) are 0.
+  /// Loads elements and converts them to the statistics type; a mask to i1, an i64 or a field of a partial
+  /// not at all. `lanes` 0: a scalar. Lanes outside `mask` (i1 lanes) are 0.
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
   /// The two parts of a load without a mask: the stored element, and its conversion to the statistics type.
   /// `alignment` in bytes, if the caller knows a larger one than an element's.

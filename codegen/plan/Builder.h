@@ -83,7 +83,8 @@ class KernelBuilder {
   llvm::StringRef saved(llvm::StringRef field);
   /// Scratch of the statistics type. `chunkOf`: the number of the phase whose chunks its axis `chunk` has.
   llvm::StringRef workspace(llvm::StringRef name, Axes axes, std::optional<int64_t> chunkOf = {});
-  /// `partial.F` that a call writes, and `partials.F` that it adds up: the fields of the entry's partials, in f64.
+  /// `partial.F` that a call writes, and `partials.F` that it adds up: the fields of the entry's partials, in
+  /// f64.
   llvm::StringRef partial(llvm::StringRef field);
   llvm::StringRef partials(llvm::StringRef field);
   /// True if forward and backward have the field; an entry without saved statistics has none.
@@ -113,8 +114,8 @@ class KernelBuilder {
   Nums total(int64_t phase, llvm::ArrayRef<llvm::StringRef> reads, Combiner = Combiner::Add);
   /// Returns the sums of fields over the partials of the call, in f64.
   Nums totalOfPartials(llvm::ArrayRef<llvm::StringRef> fields);
-  /// Folds `reads` from `init` along the chunks of the phase `number`, along a window of `number`, or along the
-  /// partials of the call. `step` gets (position, running values, elements).
+  /// Folds `reads` from `init` along the chunks of the phase `number`, along a window of `number`, or along
+  /// the partials of the call. `step` gets (position, running values, elements).
   Nums fold(Axis axis, int64_t number, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
             llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step);
 

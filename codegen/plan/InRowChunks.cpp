@@ -57,8 +57,7 @@ class InRowChunks {
       applyBackward(/*sums=*/false);
       return;
     }
-    if (applyAndSumGradients())
-      ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
+    if (applyAndSumGradients()) ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
   }
 
   //===-- Over ranks ------------------------------------------------------------===//

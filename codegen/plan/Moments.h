@@ -47,9 +47,9 @@ class Moments {
   /// Returns the names of the fields of a partial with an element per feature: sum, if there is a mean, and
   /// squares.
   llvm::ArrayRef<llvm::StringRef> partialFields() const;
-  /// Returns these fields, in f64, from the chunks of a phase. The squares of a central moment come from the mean
-  /// of each chunk and the distances from it, so that only f64 loses digits to a large mean; they are NaN where
-  /// the sum is not finite, whatever the chunks.
+  /// Returns these fields, in f64, from the chunks of a phase. The squares of a central moment come from the
+  /// mean of each chunk and the distances from it, so that only f64 loses digits to a large mean; they are
+  /// NaN where the sum is not finite, whatever the chunks.
   Nums rawSums(int64_t phase, Fields field) const;
   /// Returns the statistics of the rows of all partials of the call; mean and moment are 0 without rows. The
   /// arithmetic is f64, since raw moments cancel.

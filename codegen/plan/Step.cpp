@@ -324,10 +324,10 @@ void Step::updateNu(const BackwardSums& sums) {
   // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
   // O(d) terms.
   Num any = count(sums) > 0.0;
-  Num rows = needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics &&
-                     !sums.count
-                 ? max(k_.count(CountScope::Rows), k_.constant(1))
-                 : summed(sums);
+  Num rows =
+      needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics && !sums.count
+          ? max(k_.count(CountScope::Rows), k_.constant(1))
+          : summed(sums);
   Num lambda = meanOf(weighted(sums, sums.gx), rows), gamma = sums.gamma;
   if (sums.xx) gamma = meanOf(sums.xx, rows);
   if (!gamma) {

@@ -89,8 +89,8 @@ class Step {
   /// Returns the sums of all partials of the call. `batch`: their statistics; absent in a backward, where
   /// forward has saved what is needed of them.
   BackwardSums sumsOfPartials(const std::optional<Batch>& batch);
-  /// Adds the last phase of a reduction, which stores the rows of the partial. `chunks`: the rows of each chunk
-  /// of the phase before; empty in a backward.
+  /// Adds the last phase of a reduction, which stores the rows of the partial. `chunks`: the rows of each
+  /// chunk of the phase before; empty in a backward.
   void countRows(int64_t phase, llvm::StringRef chunks);
 
  private:
@@ -114,9 +114,7 @@ class Step {
   Num count(const BackwardSums& sums) { return sums.count ? sums.count : k_.count(CountScope::All); }
   Num elements(const BackwardSums& sums) { return sums.count ? max(sums.count, k_.constant(1)) : elements(); }
   /// Returns the number of rows that the sums are over, at least 1.
-  Num summed(const BackwardSums& sums) {
-    return sums.rows ? max(sums.rows, k_.constant(1)) : elements(sums);
-  }
+  Num summed(const BackwardSums& sums) { return sums.rows ? max(sums.rows, k_.constant(1)) : elements(sums); }
   /// Returns a sum of G as a sum of h.
   Num weighted(const BackwardSums& sums, Num sum) {
     return sums.count ? sum : multiply(sum, gradientScale());

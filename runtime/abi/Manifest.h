@@ -62,7 +62,8 @@ struct Operand {
   Access access = Access::Read;
   Shape shape = {};    ///< only for Workspace
   Tensor tensor = kX;  ///< for Role::Tensor: set from `name` by the reader
-  size_t field = 0;    ///< for StateIn, StateOut, Saved, Partial, Partials: the field's index, set by the reader
+  size_t field =
+      0;  ///< for StateIn, StateOut, Saved, Partial, Partials: the field's index, set by the reader
   bool written() const { return access != Access::Read; }
   bool zeroed() const { return access == Access::Zeroed; }
 };

@@ -34,7 +34,7 @@ enum class TypeRule : uint8_t {
 /// divided, outputs are written before or after the sums are complete: `writesOutputs`.
 enum class TakenBy : uint8_t {
   Both,
-  Forward,   ///< where it writes its output
+  Forward,  ///< where it writes its output
   Backward,
   Gradient,  ///< backward where it writes its output
   Sums,      ///< backward where it sums gradients

@@ -29,12 +29,10 @@
  * same ones, so they are laid out once a call:
  *
  *   data pointer                 for each operand, in the manifest's order
- *   segment_stride, row_stride   for each X-sized operand, the mask and each field of partials, in the same order:
- *                                two words each, in elements, with the meaning of
- *                                normc_operand (0 of what is left out; row_stride of a mask)
- *   segments, rows, features     int64
- *   scalar                       double, for each scalar of the manifest
- *   units, chunk_units, chunks   int64, for each phase
+ *   segment_stride, row_stride   for each X-sized operand, the mask and each field of partials, in the same
+ * order: two words each, in elements, with the meaning of normc_operand (0 of what is left out; row_stride of
+ * a mask) segments, rows, features     int64 scalar                       double, for each scalar of the
+ * manifest units, chunk_units, chunks   int64, for each phase
  *
  * An X-sized output that the caller leaves out is null and not stored. Any other
  * output that is left out has scratch, as on a CPU.

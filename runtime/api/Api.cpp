@@ -271,7 +271,8 @@ normc_status normc_plan_partial_bytes(const normc_plan* plan, const normc_sizes*
 
 normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes* sizes, size_t index,
                                       normc_field* field) {
-  return memoryField(plan, &Kernel::partial, sizes, index, plan ? plan->object->partialAccess(index) : 0, field);
+  return memoryField(plan, &Kernel::partial, sizes, index, plan ? plan->object->partialAccess(index) : 0,
+                     field);
 }
 
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {

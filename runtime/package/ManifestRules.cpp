@@ -65,7 +65,8 @@ class Judge {
       operand(i);
       sized |= kernel_.operands[i].role == Role::Tensor && givesSizes(infoOf(kernel_.operands[i].tensor));
     }
-    require(sized || parts.entry == Entry::Commit, {"operands"}, "one of " + namesOf(givesSizes) + " must be among them");
+    require(sized || parts.entry == Entry::Commit, {"operands"},
+            "one of " + namesOf(givesSizes) + " must be among them");
     if (kernel_.onCuda() && !fault_) cuda();
     return fault_;
   }

@@ -167,7 +167,9 @@ TEST(Traffic, InferenceWithoutAStateHasToLookFirst) {
 
 /// A reduction and its application read what the fused entry reads twice.
 TEST(Traffic, OverRanksIsThatOfTheFusedEntries) {
-  const auto moved = [](const std::string& problem) { return trafficOf(problemOf(problem), Strategy::Streamed); };
+  const auto moved = [](const std::string& problem) {
+    return trafficOf(problemOf(problem), Strategy::Streamed);
+  };
   EXPECT_EQ(moved("batch_norm:forward_reduce@f32[*x64]"), "1R 0W");
   EXPECT_EQ(moved("batch_norm:forward_apply@f32[*x64]"), "1R 1W");
   EXPECT_EQ(moved("batch_norm:backward_reduce@f32[*x64]"), "2R 0W");

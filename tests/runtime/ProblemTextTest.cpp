@@ -80,7 +80,7 @@ TEST(ProblemText, RefusalsNameThePart) {
   EXPECT_EQ(
       whyNot("n:sideways@f32[*x8]"),
       "problem `n:sideways@f32[*x8]`: entry `sideways` must be forward, backward, infer, infer_backward, "
-            "forward_reduce, forward_apply, backward_reduce, backward_apply or commit");
+      "forward_reduce, forward_apply, backward_reduce, backward_apply or commit");
   EXPECT_EQ(whyNot("n:forward@i64[*x8]"),
             "problem `n:forward@i64[*x8]`: dtype `i64` must be f32, f64, bf16 or f16");
   EXPECT_EQ(whyNot("n:forward@f32[*x8]{mask,mask}"),

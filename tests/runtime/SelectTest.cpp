@@ -192,10 +192,10 @@ TEST(Request, IsReadStrictly) {
   const auto says = [](const char* problem, const char* rest) {
     return "INVALID_ARGUMENT: problem `" + std::string(problem) + "`: " + rest;
   };
-  EXPECT_EQ(
-      refused("layer_norm:fwd@f32[*x*]"),
-      says("layer_norm:fwd@f32[*x*]", "entry `fwd` must be forward, backward, infer, infer_backward, "
-            "forward_reduce, forward_apply, backward_reduce, backward_apply or commit"));
+  EXPECT_EQ(refused("layer_norm:fwd@f32[*x*]"),
+            says("layer_norm:fwd@f32[*x*]",
+                 "entry `fwd` must be forward, backward, infer, infer_backward, "
+                 "forward_reduce, forward_apply, backward_reduce, backward_apply or commit"));
   EXPECT_EQ(refused("layer_norm:forward@f8[*x*]"),
             says("layer_norm:forward@f8[*x*]", "dtype `f8` must be f32, f64, bf16 or f16"));
   EXPECT_EQ(

@@ -180,7 +180,8 @@ Kernel sums(const std::string& entry, std::optional<int64_t> features) {
                        field(Role::Partial, "squares", DType::F64, true)};
   } else {
     result.state = {{"psi2", DType::F32, {kFeatures}, 1}};
-    result.operands = {field(Role::Partials, "rows", DType::F64), field(Role::Partials, "squares", DType::F64),
+    result.operands = {field(Role::Partials, "rows", DType::F64),
+                       field(Role::Partials, "squares", DType::F64),
                        field(Role::StateOut, "psi2", DType::F32, true)};
   }
   const bool reduces = entry == "forward_reduce";
