@@ -91,11 +91,13 @@ Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
     return Values{l_.middle(values)};
   };
   auto middleOfRows = [&](Value condition, Value otherwise) -> Value {
+    // The code of a segment is inside a loop and would outgrow its share of the instruction cache.
     const int64_t few = std::min(kFewProbed, probedRows_);
+    const bool onlyFew = few == probedRows_ || slab_.isPer(Axis::Segment);
     const Value many = l_.less(l_.index(kMostFew), units);
-    Value best = l_.when(few < probedRows_ ? both(condition, l_.isFalse(many)) : condition, otherwise,
+    Value best = l_.when(onlyFew ? condition : both(condition, l_.isFalse(many)), otherwise,
                          [&] { return middleOf(few); })[0];
-    if (few == probedRows_) return best;
+    if (onlyFew) return best;
     return l_.when(both(condition, many), best, [&] { return middleOf(probedRows_); })[0];
   };
   Value zero = l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics());
