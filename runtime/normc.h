@@ -491,6 +491,16 @@ typedef struct normc_args {
   const void* partials;                    /**< the sums of several calls */
   size_t partials_bytes;                   /**< exactly partial_count times normc_plan_partial_bytes */
   size_t partial_count;                    /**< number of partials, 1 or more */
+  const DLTensor* residual;      /**< added to the input of the norm, or to its output */
+  const DLTensor* residual_out;  /**< the sum of input and residual: output of forward, input of backward */
+  const DLTensor* gate;          /**< its function multiplies the input of the norm, or its output */
+  const DLTensor* mod_scale;     /**< factor of a segment or a row */
+  const DLTensor* mod_shift;     /**< what is added to a segment or a row */
+  const DLTensor* dresidual_out; /**< gradient of residual_out: input of backward; NULL: 0 */
+  const DLTensor* dresidual;     /**< gradient of residual, where it is neither dx nor dy: output of backward */
+  const DLTensor* dgate;         /**< gradient of gate: output of backward */
+  const DLTensor* dmod_scale;    /**< gradient of mod_scale: output of backward */
+  const DLTensor* dmod_shift;    /**< gradient of mod_shift: output of backward */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,
