@@ -188,7 +188,8 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "t.norm:3:3: error: unknown clause 'frobnicate'\n"
             "    frobnicate 3\n"
             "    ^~~~~~~~~~\n"
-            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, gate, affine, "
+            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, "
+            "gate, affine, "
             "modulate, activation, epsilon, "
             "pre, warmup or padding\n");
 }
@@ -392,7 +393,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
-                "affine, activation, epsilon, "
+                "residual, gate, affine, modulate, activation, epsilon, "
                 "pre, warmup or padding\n");
 }
 
