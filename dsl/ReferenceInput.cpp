@@ -33,13 +33,13 @@ Values inputOfNorm(const Call& call) {
 }
 
 Values inputBackward(const Call& call, Values dh, Gradients& gradients) {
-  const bool gated = call.spec.hasGate(/*before=*/true);
-  if (!gated && !call.spec.hasResidual(/*after=*/false)) return dh;
+  const bool gated = call.spec.hasGate(/*before=*/true), added = call.spec.hasResidual(/*after=*/false);
+  if (!gated && !added) return dh;
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t) {
     if (!call.present(row)) return;
     const At at{i, row, feature};
     if (!call.given.dresidualOut.empty()) dh[i] = rounded(dh[i] + call.input(kDresidualOut, at));
-    gradients.add(kDresidual, at, dh[i]);
+    if (added) gradients.add(kDresidual, at, dh[i]);
     if (!gated) return;
     const Gated gate = gateAt(call, at);
     gradients.add(kDgate, at, rounded(dh[i] * rounded(call.input(kX, at) * gate.slope)));
