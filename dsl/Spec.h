@@ -182,6 +182,11 @@ struct Spec {
 
   /// True if there is one statistic for each feature (column statistics); only these have state.
   bool perFeature() const { return reduce == Reduce::Rows; }
+  /// True if something has one of its own for each segment, so that a problem has three dimensions (P2, P11).
+  bool needsSegments() const {
+    return reduce == Reduce::Segment || reduce == Reduce::SegmentFeatures ||
+           (gate && gate->per == Per::Segment) || (modulate && modulate->per == Per::Segment);
+  }
   /// True if forward has the output `stream`, which backward reads in place of x and residual.
   bool hasStream() const { return residual && !residual->after && residual->stream; }
   bool hasResidual(bool after) const { return residual && residual->after == after; }
