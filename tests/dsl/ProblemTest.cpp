@@ -70,8 +70,7 @@ TEST(Problem, TextsOfBuiltinNormsReadTheSameWithoutTheirDefinition) {
                           .data = DType::BF16,
                           .layout = layout,
                           .mask = mask};
-          problem.segmented = layout == Layout::ChannelsFirst || problem.spec->reduce == Reduce::Segment ||
-                              problem.spec->reduce == Reduce::SegmentFeatures;
+          problem.segmented = layout == Layout::ChannelsFirst || problem.spec->needsSegments();
           problem.features = 64;
           for (const std::string& binding : bindingNames(*problem.spec)) problem.bindings[binding] = 4;
           if (!checkProblem(problem)) continue;
@@ -130,9 +129,13 @@ TEST(ProblemErrors, SuggestTheNearestNorm) {
       "error: there is no norm 'zzz'\n"
       "  zzz:forward@f32[*x1024]\n"
       "  ^~~\n"
-      "  hint: the built-in norms are batch_norm, batch_norm_unbiased, batch_renorm, group_norm, "
-      "group_norm_segment, group_scaling, instance_norm, layer_norm, mabn, power_norm, power_norm_released, "
-      "power_norm_v, rms_norm or unified_norm\n");
+      "  hint: the built-in norms are adaptive_layer_norm, adaptive_layer_norm_zero, batch_norm, "
+      "batch_norm_relu, "
+      "batch_norm_unbiased, batch_renorm, delta_gated_rms_norm, gated_rms_norm, gemma_rms_norm, "
+      "gemma_sandwich, "
+      "group_norm, group_norm_segment, group_norm_silu, group_scaling, instance_norm, l2_norm, layer_norm, "
+      "layer_norm_residual, mabn, power_norm, power_norm_released, power_norm_v, resnet_tail, rms_norm, "
+      "rms_norm_residual or unified_norm\n");
 }
 
 TEST(ProblemErrors, AllOfOneTextInOneRun) {
