@@ -401,6 +401,12 @@ Num KernelBuilder::width(WidthOf groups) {
 Num KernelBuilder::number(StringRef name) {
   return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)};
 }
+Num KernelBuilder::numberOfTask(StringRef name) {
+  OpBuilder::InsertionGuard guard(builder_);
+  if (auto slab = dyn_cast<SlabOp>(builder_.getInsertionBlock()->getParentOp()))
+    builder_.setInsertionPoint(slab);
+  return narrow(number(name));
+}
 Num KernelBuilder::constant(double value) {
   return {this, arith::ConstantOp::create(builder_, loc(), builder_.getFloatAttr(statistics_, value))};
 }

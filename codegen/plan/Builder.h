@@ -136,6 +136,8 @@ class KernelBuilder {
   Num width(WidthOf groups);
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.
   Num number(llvm::StringRef name);
+  /// The same in the statistics type, before the slab that is being built: a stream has no scalar code.
+  Num numberOfTask(llvm::StringRef name);
   Num constant(double);
   Num wideConstant(double);  ///< in f64
   Num narrow(Num);           ///< f64 -> statistics type

@@ -15,7 +15,7 @@ Parts::Parts(KernelBuilder& k) : k_(k) {
   if (spec.gate) argument(Part::Gate, "gate");
   if (spec.modulate && spec.modulate->scale) {
     argument(Part::ModScale, "mod_scale");
-    is(Part::ModOffset, k.narrow(k.number("mod_offset")));
+    is(Part::ModOffset, k.numberOfTask("mod_offset"));
   }
   if (spec.modulate && spec.modulate->shift) argument(Part::ModShift, "mod_shift");
   if (!spec.hasStream() || !isBackward(k.problem().entry)) return;
