@@ -11,7 +11,8 @@
 //   forward   x0 = (u - c) * s,   o = scale * (r * x0 + shift) + bias,   y = psi(o)
 //   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
 //
-// What stands around the norm, in the order of its meaning (docs/around-a-norm.md). phi is the function of the gate:
+// What stands around the norm, in the order of its meaning (docs/around-a-norm.md). phi is the function of
+// the gate:
 //
 //   h = phi(z) x [gate before] + r [residual before],   u = h after `pre`
 //   m = (mod_offset + mod_scale) v + mod_shift [modulate],   v the output of the affine
@@ -34,7 +35,7 @@ enum class Reduce {
   Segment,          ///< over the rows of a segment: one per segment and feature (IN)
   SegmentFeatures,  ///< over rows and group of a segment              (GN on N x C x T)
 };
-enum class Center { None, Current, Running };      ///< c = 0 | mean of this batch | running mean before it
+enum class Center { None, Current, Running };  ///< c = 0 | mean of this batch | running mean before it
 /// mean(u^2) | mean((u - mean)^2), about the current mean | sum u^2
 enum class Moment { Raw, Central, Sum };
 enum class DivideBy { Current, Running, Window };  ///< which second moment divides (after warmup)

@@ -188,14 +188,15 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "t.norm:3:3: error: unknown clause 'frobnicate'\n"
             "    frobnicate 3\n"
             "    ^~~~~~~~~~\n"
-            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, affine, "
-            "activation, epsilon, "
+            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, "
+            "gate, affine, "
+            "modulate, activation, epsilon, "
             "pre, warmup or padding\n");
 }
 
 TEST(Parser, SuggestsTheNearestWord) {
   EXPECT_EQ(errorsOf(norm({"reduce rows", "moment    centrall"})),
-            "t.norm:3:13: error: expected raw or central, found 'centrall'\n"
+            "t.norm:3:13: error: expected raw, central or sum, found 'centrall'\n"
             "    moment    centrall\n"
             "              ^~~~~~~~\n"
             "  hint: did you mean 'central'?\n");
@@ -392,7 +393,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
-                "affine, activation, epsilon, "
+                "residual, gate, affine, modulate, activation, epsilon, "
                 "pre, warmup or padding\n");
 }
 
