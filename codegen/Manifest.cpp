@@ -107,6 +107,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();
     p.role = stringifyPhaseRole(phase.getRole()).str();
     p.units = shapeOf(phase.getUnits(), kernel);
+    p.bySegment = phase.getBySegment();
     p.when = phase.getWarmup() ? package::When::Warmup : package::When::Always;
     partition.cut(phase, p);
     m.phases.push_back(std::move(p));

@@ -99,8 +99,21 @@ Value AccessLowering::chunkUnits() { return arguments_.cut(phase_.number(), Argu
 
 std::pair<Value, Value> AccessLowering::range() {
   Value size = chunkUnits();
+  if (phase_.getBySegment()) {
+    auto atLeastOne = [&](Value v) {
+      return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult();
+    };
+    Value parts = atLeastOne(chunksOfSegment(phase_.number())), segment = l_.div(task(), parts);
+    Value length = l_.div(units(), atLeastOne(segments_)), first = l_.mul(segment, length);
+    Value begin = l_.add(first, l_.mul(l_.rem(task(), parts), size));
+    return {begin, l_.min(l_.add(begin, size), l_.add(first, length))};
+  }
   Value begin = l_.mul(task(), size);
   return {begin, l_.min(l_.add(begin, size), units())};
+}
+
+Value AccessLowering::chunksOfSegment(int64_t phase) {
+  return l_.div(chunks(phase), arith::MaxSIOp::create(l_.b, l_.loc, segments_, l_.index(1)));
 }
 
 Value AccessLowering::laneMask(Value count, int64_t lanes) {

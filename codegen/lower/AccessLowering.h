@@ -75,8 +75,10 @@ class AccessLowering {
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
   mlir::Value partials(TensorOp);  ///< number of partials of the call, from a tensor with that axis
-  mlir::Value units();             ///< units of the phase
-  mlir::Value chunkUnits();        ///< units of each task but the last
+  /// Returns how many chunks of a phase that is cut by segment belong to each segment.
+  mlir::Value chunksOfSegment(int64_t phase);
+  mlir::Value units();                          ///< units of the phase
+  mlir::Value chunkUnits();                     ///< units of each task but the last
   std::pair<mlir::Value, mlir::Value> range();  ///< first unit of this task, and one past its last
   /// Returns a mask of the first `count` lanes. LLVM must not fold it to a constant: for a constant mask of
   /// one 16-bit lane it emits a store of 32 bits (22.1, AVX-512).

@@ -48,7 +48,10 @@ Value SlabLowering::sampled(ProbeOp op, llvm::function_ref<Value(TensorOp)> load
 }
 
 Value SlabLowering::sampledAt(ProbeOp op, const Coordinates& at, int64_t lanes, Value mask) {
-  return sampled(op, [&](TensorOp t) { return f_.load(t, f_.address(t, at), lanes, mask); });
+  return sampled(op, [&](TensorOp t) {
+    const int64_t own = lanesBeside(t, lanes);
+    return f_.load(t, f_.address(t, at), own, own ? mask : Value());
+  });
 }
 
 Value SlabLowering::probed(ProbeOp op, const Coordinates& at) {

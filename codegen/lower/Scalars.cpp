@@ -69,7 +69,8 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
 
 void SlabLowering::fold(FoldOp op, Replica& replica) {
   const bool chunks = op.getAxis() == Axis::Chunk, partials = op.getAxis() == Axis::Partial;
-  Value extent = chunks     ? f_.chunks(*op.getChunkOf())
+  Value extent = op.getOfSegment() ? f_.chunksOfSegment(*op.getChunkOf())
+                 : chunks          ? f_.chunks(*op.getChunkOf())
                  : partials ? f_.partials(f_.tensor(cast<FlatSymbolRefAttr>(op.getReads()[0]).getValue()))
                             : l_.index(*op.getExtent());
   for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
@@ -112,9 +113,11 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
     });
   };
   int64_t batch = chunks ? foldBatch_ : 1;
+  Value begin = op.getOfSegment() ? l_.mul(replica.at.segment, extent) : l_.index(0);
   Value whole = l_.roundDown(extent, batch);
-  Values last = positions(l_.index(0), whole, batch, init);
-  if (batch > 1) last = positions(whole, extent, 1, last);
+  auto from = [&](Value n) { return op.getOfSegment() ? l_.add(begin, n) : n; };
+  Values last = positions(begin, from(whole), batch, init);
+  if (batch > 1) last = positions(from(whole), from(extent), 1, last);
   for (auto [result, v] : llvm::zip(op.getValues(), last)) replica.values.map(result, v);
 }
 

@@ -137,7 +137,8 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   const Axis inner = column ? Axis::Row : contiguous, across = column ? Axis::Feature : other;
   for (TensorOp t : s.reads) {
     // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
-    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis(Axis::Segment)));
+    const bool ofOneSegment = !t.hasAxis(Axis::Segment) || slab_.isPer(Axis::Segment);
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && !ofOneSegment));
     s.shared.push_back(!t.hasAxis(across) && !t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group));
   }
   for (size_t k = 0; k < op.getSums().size(); ++k) s.combiners.push_back(op.combinerOf(k));

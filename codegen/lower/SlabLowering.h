@@ -115,6 +115,10 @@ class SlabLowering {
   /// Returns the value of one element of a probe; `load` returns that of a tensor.
   mlir::Value sampled(ProbeOp, llvm::function_ref<mlir::Value(TensorOp)> load);
   mlir::Value sampledAt(ProbeOp, const Coordinates&, int64_t lanes, mlir::Value mask = {});
+  /// Returns the lanes of an element of the tensor beside `lanes` elements of x; 0 if all have the same.
+  int64_t lanesBeside(TensorOp t, int64_t lanes) {
+    return t.hasAxis(kind_ == Kind::Column ? Axis::Feature : f_.kernel().contiguousAxis()) ? lanes : 0;
+  }
   /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end,
                                  llvm::function_ref<Coordinates(mlir::Value)> place);

@@ -1,6 +1,8 @@
 // Plans statistics that are complete in their slab: of rows, groups and segments, and of features whose whole
 // column is in one task. Nothing has to be combined, and memory is read once if the slab stays on chip. The
-// kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias.
+// kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias,
+// and of other sums over rows.
+#include "codegen/plan/Around.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -9,7 +11,7 @@ namespace {
 class InSlab {
  public:
   InSlab(KernelBuilder& k, int64_t vector)
-      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), vector_(vector) {
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), around_(k), vector_(vector) {
     switch (spec_.reduce) {
       case Reduce::Features:
         per_ = {Axis::Segment, Axis::Row, Axis::Group};
@@ -61,19 +63,24 @@ class InSlab {
   }
 
   void backward() {
-    slab([&](Parts& parts) { backwardSlab(parts); });
-    if (affine() && !spec_.perFeature()) fold();
+    slab([&](Parts& parts) { backwardSlab(parts); },
+         !step_.hasOwnParameters() && around_.hasSegmentSums(Around::By::All));
+    if (spec_.perFeature()) return;
+    if (affine() || llvm::any_of(parted_, [](const auto& each) { return !each.sum.ofSegment; })) fold();
+    around_.foldSegments(parted_);
   }
 
  private:
-  void slab(llvm::function_ref<void(Parts&)> body) {
-    k_.phase("apply", PhaseRole::Apply, units_, [&] {
-      k_.slab(per_, {.resident = true}, [&] {
-        Parts parts(k_);
-        if (!step_.hasOwnParameters()) parts.parameters();
-        body(parts);
-      });
-    });
+  void slab(llvm::function_ref<void(Parts&)> body, bool bySegment = false) {
+    k_.phase("apply", PhaseRole::Apply, units_,
+             [&] {
+               k_.slab(per_, {.resident = true}, [&] {
+                 Parts parts(k_);
+                 if (!step_.hasOwnParameters()) parts.parameters();
+                 body(parts);
+               });
+             },
+             {.bySegment = bySegment});
   }
 
   //===-- Forward -------------------------------------------------------------===//
@@ -110,14 +117,18 @@ class InSlab {
     return batch;
   }
 
-  /// Writes y, and returns the sums of `also`.
+  /// Writes y and h, and returns the sums of `also`. Nothing reads the residual after that, whose memory h
+  /// may take.
   Nums apply(Parts& parts, const ForwardTerms& terms, const Moments* also) {
     parts.is(Part::Center, terms.c);
     parts.is(Part::Slope, terms.a);
     parts.is(Part::Intercept, terms.b);
     const unsigned sums = also ? also->sums().size() : 0;
-    return k_.sweep({.writes = {"y"}, .sums = sums}, parts, [&](Element& e) {
+    KernelBuilder::Sweep sweep{.writes = {"y"}, .sums = sums};
+    if (spec_.hasStream()) sweep.writes.push_back("residual_out");
+    return k_.sweep(sweep, parts, [&](Element& e) {
       Nums out{e.output()};
+      if (spec_.hasStream()) out.push_back(e.residualOut());
       if (also) out.append(also->terms(e));
       return out;
     });
@@ -150,18 +161,32 @@ class InSlab {
     // The sweep that writes dx collects the sums that dx does not need.
     const bool own = step_.hasOwnParameters();
     const bool late = !sums && own && step_.hasGradientSums();
+    const auto rowSums = around_.sums(Around::By::All);
     KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? count : 0};
+    around_.addOutputs(Around::By::All, sweep);
+    if (own) sweep.sums += rowSums.size();
     if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
     if (!own && spec_.bias) sweep.partials.push_back(partial("dbias"));
+    for (const RowSum& sum : rowSums)
+      if (!own) sweep.partials.push_back(parted(sum));
     const Nums collected = k_.sweep(sweep, parts, [&](Element& e) {
       Nums out{e.dx()};
+      around_.appendOutputs(Around::By::All, e, out);
       if (late) out.append(e.gradientTerms(count == 3));
       if (!own && spec_.scale) out.push_back(e.dscale());
       if (!own && spec_.bias) out.push_back(e.dbias());
+      for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
       return out;
     });
     if (late) sums = sumsOf(collected);
-    if (!own || !sums) return;
+    if (!own) return;
+    for (auto [sum, value] : llvm::zip(rowSums, llvm::ArrayRef(collected).take_back(rowSums.size()))) {
+      if (sum.ofSegment || spec_.perFeature())
+        around_.store(sum, value);
+      else
+        k_.accumulate(value, parted(sum));
+    }
+    if (!sums) return;
     if (spec_.scale) gradient("dscale", step_.dscale(*sums));
     if (spec_.bias) gradient("dbias", sums->g);
     step_.updateNu(*sums);
@@ -170,6 +195,9 @@ class InSlab {
   bool affine() const { return spec_.scale || spec_.bias; }
   llvm::StringRef partial(llvm::StringRef name) {
     return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0);
+  }
+  llvm::StringRef parted(const RowSum& sum) {
+    return parted_.emplace_back(sum, partial(sum.name()), 0).partial;
   }
 
   /// Stores the gradient of a parameter from the slab of its feature, or of its feature in one segment.
@@ -187,6 +215,7 @@ class InSlab {
         };
         if (spec_.scale) one("dscale");
         if (spec_.bias) one("dbias");
+        around_.storeFeatures(parted_);
       });
     });
   }
@@ -195,6 +224,8 @@ class InSlab {
   const Spec& spec_;
   Step step_;
   Moments moments_;
+  Around around_;
+  llvm::SmallVector<Around::Parted, 3> parted_;  ///< sums over rows that other tasks have too
   int64_t vector_;
   llvm::SmallVector<Axis, 3> per_, units_;
 };

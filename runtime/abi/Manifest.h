@@ -112,6 +112,7 @@ struct Phase {
   Shape weight = {};  ///< cost of a unit; empty: 1. A chunk costs at least `minUnits`
   /// Units of a chunk that suffice once there are chunks for many threads.
   std::optional<int64_t> enoughUnits = {};
+  bool bySegment = false;                     ///< no chunk has units of two segments
   std::optional<int64_t> group = {};          ///< if there are many units, chunks are multiples of this
   std::optional<Launch> launch = {};          ///< CUDA only, and always present there
   std::optional<std::string> unaligned = {};  ///< CUDA: the entry for any alignment; absent: `symbol`

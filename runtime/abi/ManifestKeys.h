@@ -93,6 +93,7 @@ void describe(Ar& ar, For<Ar, Phase>& p) {
   ar("when", p.when, kWhens);
   ar.maybe("weight", p.weight, Most{kMaxDimensions});
   ar.maybe("enough_units", p.enoughUnits, Whole{p.minUnits});
+  ar.maybe("by_segment", p.bySegment);
   ar.maybe("group", p.group, Whole{p.multiple, 1 << 30});
   if (Ar::kForPeople) ar.maybe("resources", p.resources);
   ar.maybe("launch", p.launch);

@@ -122,7 +122,7 @@ static bool isPeelable(PhaseOp phase) {
 static bool isCongruent(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
   int64_t bodies = 0;
-  bool rows = kernel.featuresLast();
+  bool rows = kernel.featuresLast() && !phase.getBySegment();  // a task takes rows of its neighbours
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
     const bool stream = slab.getKind() == SlabKind::Stream;

@@ -21,7 +21,7 @@ PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
 
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
-  if (streamsChannels()) takeWholeSegments();
+  if (streamsChannels() && !f_.phase().getBySegment()) takeWholeSegments();
   zeroPartials();
   allocateBuffer();
   allocatePlaces();
