@@ -52,6 +52,44 @@ TEST(Print, WritesAnActivationBehindTheAffine) {
             "}\n");
 }
 
+TEST(Print, WritesWhatSurroundsANormWhereItsFormulaStands) {
+  EXPECT_EQ(print(specOf(norm({"activation relu", "residual before(stream = no)",
+                               "modulate shift, scale, per = row", "pre group_scaling",
+                               "gate silu(per = feature, at = before)", "reduce rows", "affine scale"}))),
+            "norm n {\n"
+            "  gate      silu(at = before, per = feature)\n"
+            "  residual  before(stream = no)\n"
+            "  pre       group_scaling\n"
+            "  reduce    rows\n"
+            "  affine    scale\n"
+            "  modulate  scale, shift, per = row\n"
+            "  activation relu\n"
+            "}\n");
+  EXPECT_EQ(
+      print(specOf(norm({"residual after", "gate identity(at = after, per = segment)",
+                         "modulate scale(offset = 0.5), per = segment", "moment sum", "reduce segment"}))),
+      "norm n {\n"
+      "  reduce    segment\n"
+      "  moment    sum\n"
+      "  modulate  scale(offset = 0.5)\n"
+      "  gate      identity(per = segment)\n"
+      "  residual  after\n"
+      "}\n");
+}
+
+TEST(Print, LeavesOutTheDefaultsOfWhatSurroundsANorm) {
+  const std::string text =
+      print(specOf(norm({"reduce features", "residual before(stream = yes)",
+                         "gate tanh(at = after, per = row)", "modulate scale(offset = 1), per = segment"})));
+  EXPECT_EQ(text,
+            "norm n {\n"
+            "  residual  before\n"
+            "  reduce    features\n"
+            "  modulate  scale\n"
+            "  gate      tanh\n"
+            "}\n");
+}
+
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     const Spec spec = randomSpec(seed);
