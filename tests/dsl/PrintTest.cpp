@@ -138,6 +138,13 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("affine", spec.scale * 2 + spec.bias);
     see("offset", spec.scaleOffset.has_value());
     see("activation", static_cast<int>(spec.activation));
+    see("residual", !spec.residual ? 0 : spec.residual->after ? 1 : 2 + spec.residual->stream);
+    see("gate", spec.gate.has_value());
+    if (spec.gate) see("gate_function", static_cast<int>(spec.gate->function));
+    if (spec.gate) see("gate_before", spec.gate->before);
+    if (spec.gate) see("gate_per", static_cast<int>(spec.gate->per));
+    see("modulate", spec.modulate ? spec.modulate->scale * 2 + spec.modulate->shift : 0);
+    if (spec.modulate) see("modulate_per", static_cast<int>(spec.modulate->per));
     see("epsilon_mode", static_cast<int>(spec.epsilonMode));
     see("epsilon_zero", spec.epsilon == 0);
     see("pre", spec.pre.has_value());
@@ -146,8 +153,8 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("padding", static_cast<int>(spec.padding));
     see("groups", spec.groups.binding.empty() ? static_cast<int>(spec.groups.count) : 0);
   }
-  EXPECT_EQ(seen.size(),
-            4u + 3 + 2 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 2 + 7 + 3 + 2 + 2 + 2 + 3 + 2 + 4);
+  EXPECT_EQ(seen.size(), 4u + 3 + 3 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 2 + 7 + 3 + 2 + 2 + 2 + 3 +
+                             2 + 4 + (4 + 2 + 5 + 2 + 3 + 4 + 2));
 }
 
 TEST(RandomSpec, IsTheSameForTheSameSeed) { EXPECT_TRUE(randomSpec(7) == randomSpec(7)); }
