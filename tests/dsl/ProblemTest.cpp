@@ -397,6 +397,35 @@ TEST(ProblemErrors, P8_NumbersAreNormalInF32) {
   EXPECT_EQ(errorsOfNumbers("  epsilon 1.2e-38\n  running decay = 0, init = 3.4e38\n", "f32"), "");
 }
 
+TEST(ProblemErrors, P11_WhatBelongsToASegmentNeedsThreeDimensions) {
+  EXPECT_EQ(
+      errorsOf("adaptive_layer_norm:forward@f32[*x64]"),
+      "error: 'adaptive_layer_norm' has a 'modulate' for each segment and needs three dimensions [P11]\n"
+      "  adaptive_layer_norm:forward@f32[*x64]\n"
+      "                                  ^~~~\n"
+      "  hint: write segments x rows x features, e.g. [*x*x64]\n");
+  EXPECT_EQ(errorsOfNumbers("  gate silu(per = segment)\n", "f32"),
+            "error: 'n' has a 'gate' for each segment and needs three dimensions [P11]\n"
+            "  n:forward@f32[*x64]\n"
+            "                ^~~~\n"
+            "  hint: write segments x rows x features, e.g. [*x*x64]\n");
+  EXPECT_EQ(errorsOfNumbers("  gate silu\n  modulate scale, per = row\n", "f32"), "");
+  EXPECT_EQ(problemOf("adaptive_layer_norm:forward@f32[*x*x64]").segmented, true);
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    Problem problem{.spec = norm.spec};
+    for (const std::string& binding : bindingNames(*norm.spec)) problem.bindings[binding] = 1;
+    EXPECT_EQ(checkProblem(problem).operator bool(), !norm.spec->needsSegments()) << norm.name;
+  }
+}
+
+TEST(ProblemErrors, P8_HoldsForTheOffsetOfAModulation) {
+  EXPECT_EQ(errorsOfNumbers("  modulate scale(offset = 1e-40), per = row\n", "f32"),
+            "error: mod_offset of 'n' is 1e-40, and f32 holds no number so small in full precision [P8]\n"
+            "  n:forward@f32[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n");
+}
+
 TEST(ProblemErrors, OptionsHaveValuesOrNone) {
   EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{mask=1}"),
             "error: 'mask' takes no value\n"
