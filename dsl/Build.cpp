@@ -217,6 +217,13 @@ class Builder {
     Spec::Modulate& modulate = spec_.modulate.emplace();
     std::vector<Item> items = clause.items;
     takeOffset(clause, items, modulate.offset);
+    for (const Item& item : items) {
+      if (!item.value.isWord("shift") || item.arguments.empty()) continue;
+      context_.fail(item.arguments[0].key.value_or(item.arguments[0].value), "C30",
+                    "an offset of 'modulate' needs 'scale'",
+                    "write 'modulate scale(offset = 0)', or leave the offset out");
+      return;
+    }
     const Options given(context_, items, "'modulate'", "modulate", {"per"}, {"scale", "shift"});
     modulate.scale = given.flag("scale");
     modulate.shift = given.flag("shift");

@@ -56,6 +56,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dsl/Problem.h"
@@ -115,6 +116,10 @@ inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor inp
     default:
       return nullptr;
   }
+}
+
+inline std::vector<double>* valuesOf(ReferenceCall& call, Tensor input) {
+  return const_cast<std::vector<double>*>(valuesOf(std::as_const(call), input));
 }
 
 struct ReferenceResult {

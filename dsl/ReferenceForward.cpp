@@ -97,6 +97,13 @@ static double errorOfStream(const Call& call, const Prepared& prepared, At at) {
   return 2 * error * prepared.factor[at.element / (call.features / call.preGroups)].value;
 }
 
+// Returns the magnitude of what a store rounds more where an error moves the value into the next binade.
+static double beyondTheBinade(const Call& call, Tracked y) {
+  const DType data = call.problem.data;
+  const double reached = std::abs(y.value) + 1.5 * kUnit * y.magnitude;
+  return std::isfinite(reached) ? (ulp(reached, data) - ulp(y.value, data)) / 2 / kUnit : 0;
+}
+
 void publishOutputs(const Call& call, const Prepared& prepared, const Applied& applied, Outputs& outputs) {
   Values y(prepared.u.size()), stream(call.spec.hasStream() ? y.size() : 0);
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
@@ -104,8 +111,10 @@ void publishOutputs(const Call& call, const Prepared& prepared, const Applied& a
     const At at{i, row, feature};
     if (!stream.empty()) stream[i] = prepared.h[i];
     Tracked u = prepared.u[i];
-    u.magnitude += errorOfStream(call, prepared, at);
+    const double error = errorOfStream(call, prepared, at);
+    u.magnitude += error;
     y[i] = output(call, at, (u - applied.c[k]) * applied.s[k], applied.r[k], applied.shift[k]);
+    if (error > 0) y[i].magnitude += beyondTheBinade(call, y[i]);
   });
   outputs["y"] = quantity(y);
   if (call.spec.hasStream()) outputs["residual_out"] = quantity(stream);

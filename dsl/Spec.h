@@ -5,17 +5,18 @@
 //
 // Notation (docs/language.md): a tensor has axes segment x row x feature. `u` is
 // the input after the optional `pre` stage, `q` the second moment of this batch,
-// `s` an inverse root, `psi` the activation, `G = dy * psi'(o)`, `h = r * scale * G`. Where the affine has an
-// offset, `scale` stands for offset + scale, but in dscale, which does not depend on the offset.
+// `s` an inverse root, `psi` the activation, `v` the output of the affine, `G` its gradient (dy * psi'(o)
+// where nothing else stands behind it), `h = r * scale * G`. Where the affine has an offset, `scale` stands
+// for offset + scale, but in dscale, which does not depend on the offset.
 //
-//   forward   x0 = (u - c) * s,   o = scale * (r * x0 + shift) + bias,   y = psi(o)
+//   forward   x0 = (u - c) * s,   v = scale * (r * x0 + shift) + bias,   y = psi(o)
 //   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
 //
 // What stands around the norm, in the order of its meaning (docs/around-a-norm.md). phi is the function of
 // the gate:
 //
 //   h = phi(z) x [gate before] + r [residual before],   u = h after `pre`
-//   m = (mod_offset + mod_scale) v + mod_shift [modulate],   v the output of the affine
+//   m = (mod_offset + mod_scale) v + mod_shift [modulate]
 //   o = phi(z) m [gate after] + r [residual after]
 //
 // Structure is compiled, numbers are arguments: the fields marked (number) are scalar arguments of a kernel,
@@ -36,7 +37,7 @@ enum class Reduce {
   SegmentFeatures,  ///< over rows and group of a segment              (GN on N x C x T)
 };
 enum class Center { None, Current, Running };  ///< c = 0 | mean of this batch | running mean before it
-/// mean(u^2) | mean((u - mean)^2), about the current mean | sum u^2
+/// mean(u^2) | mean((u - mean)^2), about the current mean | sum(u^2), about 0: means of h x0 are sums too
 enum class Moment { Raw, Central, Sum };
 enum class DivideBy { Current, Running, Window };  ///< which second moment divides (after warmup)
 enum class WindowMean { Arithmetic, Geometric };
@@ -182,6 +183,11 @@ struct Spec {
 
   /// True if there is one statistic for each feature (column statistics); only these have state.
   bool perFeature() const { return reduce == Reduce::Rows; }
+  /// True if something has one of its own for each segment, so that a problem has three dimensions (P2, P11).
+  bool needsSegments() const {
+    return reduce == Reduce::Segment || reduce == Reduce::SegmentFeatures ||
+           (gate && gate->per == Per::Segment) || (modulate && modulate->per == Per::Segment);
+  }
   /// True if forward has the output `stream`, which backward reads in place of x and residual.
   bool hasStream() const { return residual && !residual->after && residual->stream; }
   bool hasResidual(bool after) const { return residual && residual->after == after; }

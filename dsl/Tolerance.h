@@ -53,7 +53,8 @@
 // in which x phi and r may cancel: their sum is rounded relative to itself. A stream is stored in the type of
 // the data, and a kernel may take h from it for y, though not for the statistics: where that type is
 // narrower, an h of y has half an ulp of it in addition, twice that behind `pre`, whose factor is made of the
-// same values. In backward h is residual_out as it was stored: exact.
+// same values. Where that moves y into the next binade, its own store rounds by half an ulp of that one. In
+// backward h is residual_out as it was stored: exact.
 //
 // relu has a corner instead of psi''. Where |o| is within the error of o either slope is right, so the error
 // of psi' is up to 1: its magnitude grows by 1 / unit, unit the relative error granted. An o that is 0

@@ -40,7 +40,7 @@ TEST(LanguagePage, EveryNormIsLegal) {
     norms += block;
     ++count;
   }
-  EXPECT_EQ(count, 8);
+  EXPECT_EQ(count, 13);
   EXPECT_EQ(errorsOf(norms), "");
 }
 

@@ -101,7 +101,7 @@ class Layer {
   }
 
   /// The values of an input of the call.
-  Vector& input(Tensor tensor) { return const_cast<Vector&>(*valuesOf(call, tensor)); }
+  Vector& input(Tensor tensor) { return *valuesOf(call, tensor); }
   int64_t elements(Tensor tensor) const {
     const Extents& e = call.extents;
     switch (shapeOf(tensor, hasOf(problem))) {
@@ -174,6 +174,19 @@ inline Vector values(const ReferenceResult& result, const std::string& name) {
   return result.outputs.at(name).value;
 }
 
+inline Vector random(int64_t count, uint64_t seed, double mean = 0) {
+  return normalValues(count, DType::F64, seed, mean);
+}
+
+/// Gives the tensors around the norm, and the gradient of a stream, random values.
+inline void fillAround(Layer& layer, uint64_t seed) {
+  for (Tensor tensor : {kResidual, kGate, kModScale, kModShift})
+    if (Vector& input = layer.input(tensor); !input.empty())
+      input = random(layer.elements(tensor), seed + tensor, tensor == kGate ? 0.5 : 0);
+  if (layer.problem.spec->hasStream())
+    layer.call.dresidualOut = random(layer.elements(kDresidualOut), seed + kDresidualOut);
+}
+
 /// Equal to `accuracy` relative to the larger of 1 and the value.
 inline void expectNear(const Vector& got, const Vector& want, double accuracy = 1e-12) {
   ASSERT_EQ(got.size(), want.size());
@@ -181,10 +194,6 @@ inline void expectNear(const Vector& got, const Vector& want, double accuracy = 
     if (std::isnan(want[i]) && std::isnan(got[i])) continue;
     EXPECT_NEAR(got[i], want[i], accuracy * std::max(1.0, std::abs(want[i]))) << "element " << i;
   }
-}
-
-inline Vector random(int64_t count, uint64_t seed, double mean = 0) {
-  return normalValues(count, DType::F64, seed, mean);
 }
 
 }  // namespace normc
