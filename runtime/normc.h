@@ -278,17 +278,21 @@ NORMC_API normc_status normc_plan_number_info(const normc_plan* plan, size_t ind
 
 /** What a plan does with a tensor. */
 typedef enum normc_tensor_use {
-  NORMC_TENSOR_READ = 0,    /**< an input that a call must give */
-  NORMC_TENSOR_IGNORED = 1, /**< an input that a call may give, and that is not read */
-  NORMC_TENSOR_WRITTEN = 2, /**< an output that a call must give */
-  NORMC_TENSOR_OPTIONAL = 3 /**< an output that is not computed if it is NULL */
+  NORMC_TENSOR_READ = 0,          /**< an input that a call must give */
+  NORMC_TENSOR_IGNORED = 1,       /**< an input that a call may give, and that is not read */
+  NORMC_TENSOR_WRITTEN = 2,       /**< an output that a call must give */
+  NORMC_TENSOR_OPTIONAL = 3,      /**< an output that is not computed if it is NULL */
+  NORMC_TENSOR_READ_IF_GIVEN = 4, /**< an input whose elements are 0 if it is NULL */
+  /** A gradient that no call takes: it is equal to the tensor `same_as` of the call. */
+  NORMC_TENSOR_SAME = 5
 } normc_tensor_use;
 
 /** The shape of a tensor. */
 typedef enum normc_tensor_shape {
   NORMC_TENSOR_ELEMENTS = 0,    /**< that of x */
   NORMC_TENSOR_PER_FEATURE = 1, /**< features, contiguous */
-  NORMC_TENSOR_PER_ROW = 2      /**< that of x without features */
+  NORMC_TENSOR_PER_ROW = 2,     /**< that of x without features */
+  NORMC_TENSOR_PER_SEGMENT = 3  /**< segments x features, contiguous */
 } normc_tensor_shape;
 
 /** One tensor of the calls of a plan. */
@@ -299,6 +303,7 @@ typedef struct normc_tensor_info {
   normc_tensor_use use;     /**< whether it is read or written, and may be NULL */
   normc_tensor_shape shape; /**< the axes that it has */
   int32_t reserved;         /**< 0 */
+  const char* same_as;      /**< of NORMC_TENSOR_SAME; else NULL */
 } normc_tensor_info;
 
 /** Describes tensor `index` of those that calls of a plan may give, in the order of normc_args;
@@ -491,16 +496,16 @@ typedef struct normc_args {
   const void* partials;                    /**< the sums of several calls */
   size_t partials_bytes;                   /**< exactly partial_count times normc_plan_partial_bytes */
   size_t partial_count;                    /**< number of partials, 1 or more */
-  const DLTensor* residual;      /**< added to the input of the norm, or to its output */
+  const DLTensor* residual;                /**< added to the input of the norm, or to its output */
   const DLTensor* residual_out;  /**< the sum of input and residual: output of forward, input of backward */
   const DLTensor* gate;          /**< its function multiplies the input of the norm, or its output */
   const DLTensor* mod_scale;     /**< factor of a segment or a row */
   const DLTensor* mod_shift;     /**< what is added to a segment or a row */
   const DLTensor* dresidual_out; /**< gradient of residual_out: input of backward; NULL: 0 */
-  const DLTensor* dresidual;     /**< gradient of residual, where it is neither dx nor dy: output of backward */
-  const DLTensor* dgate;         /**< gradient of gate: output of backward */
-  const DLTensor* dmod_scale;    /**< gradient of mod_scale: output of backward */
-  const DLTensor* dmod_shift;    /**< gradient of mod_shift: output of backward */
+  const DLTensor* dresidual;  /**< gradient of residual, where it is neither dx nor dy: output of backward */
+  const DLTensor* dgate;      /**< gradient of gate: output of backward */
+  const DLTensor* dmod_scale; /**< gradient of mod_scale: output of backward */
+  const DLTensor* dmod_shift; /**< gradient of mod_shift: output of backward */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,

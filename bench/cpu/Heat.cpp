@@ -31,12 +31,12 @@ class Starters {
 
   /// Both copies of this traffic, once.
   void addCopies(Traffic traffic) {
-    const std::vector<const void*> inputs = tensors_.inputs();
-    if (heat_.fasterCopy(traffic) || traffic.writes != 1 || traffic.reads < int(inputs.size())) return;
+    if (heat_.fasterCopy(traffic)) return;
     for (const auto& [who, stores] :
          {std::pair(Who::CachedCopy, Stores::Cached), std::pair(Who::StreamingCopy, Stores::Streaming)})
       add(who, "", traffic,
-          makeCopy(inputs, tensors_.output().data(), tensors_.bytes(), traffic, stores, heat_.plan.threads));
+          makeCopy(tensors_.inputs(), tensors_.outputs(), tensors_.bytes(), traffic, stores,
+                   heat_.plan.threads));
   }
 
   void race(const RaceOptions& options) {

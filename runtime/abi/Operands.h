@@ -85,6 +85,12 @@ struct Has {
   /// The gradient of the residual is neither that of x nor that of y.
   bool ownResidualGradient = false;
   TensorShape gateShape = TensorShape::Elements, modulationShape = TensorShape::PerSegment;
+
+  /// Returns the tensor of a backward that is the gradient of the residual; empty if there is no residual.
+  constexpr std::optional<Tensor> gradientOfResidual() const {
+    if (!residual) return std::nullopt;
+    return ownResidualGradient ? kDresidual : residualBefore ? kDx : kDy;
+  }
 };
 
 struct TensorInfo {
@@ -96,9 +102,10 @@ struct TensorInfo {
   Direction direction;
   bool Has::* needs = nullptr;       ///< null: all norms take it
   std::optional<Tensor> mayBe = {};  ///< for an output: the input whose memory and strides it may share
-  /// Null: `takenBy` holds. Else, where it is true, the tensor enters the statistics: entries that take x take it.
+  /// Null: `takenBy` holds. Else, where it is true, the tensor enters the statistics: entries that take x
+  /// take it.
   bool Has::* before = nullptr;
-  TensorShape Has::* shapeOf = nullptr;  ///< null: `shape` holds
+  TensorShape Has::* shapeOf = nullptr;  ///< null: `shape` holds; else the norm decides
 
   /// True if calls of the entry write the tensor.
   constexpr bool written(Entry entry) const {
@@ -108,7 +115,10 @@ struct TensorInfo {
   constexpr bool mayBeLeftOut() const {
     return direction == Direction::WrittenIfGiven || direction == Direction::ReadIfGiven;
   }
-  constexpr bool mayBeIgnored() const { return direction == Direction::ReadOrIgnored; }
+  /// True for an input of a backward that its formula may not need.
+  constexpr bool mayBeIgnored() const {
+    return direction == Direction::ReadOrIgnored || direction == Direction::Passed;
+  }
 };
 
 /// In the order of Tensor.
@@ -155,7 +165,9 @@ constexpr TensorShape shapeOf(Tensor tensor, const Has& has) {
   return info.shapeOf ? has.*info.shapeOf : info.shape;
 }
 /// True if the tensor has rows and features.
-constexpr bool isXSized(Tensor tensor, const Has& has) { return shapeOf(tensor, has) == TensorShape::Elements; }
+constexpr bool isXSized(Tensor tensor, const Has& has) {
+  return shapeOf(tensor, has) == TensorShape::Elements;
+}
 
 /// Returns the type of a tensor's elements for a problem of these types.
 constexpr DType typeOf(Tensor tensor, DType data, DType params) {
@@ -206,6 +218,13 @@ constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
       return backward ? has.recomputesOutput : outputs;
   }
   return true;
+}
+
+/// True if calls of the entry, a backward, may give the input although no formula of the entry needs it:
+/// callers pass a backward the inputs of its forward.
+constexpr bool mayComeAlong(const TensorInfo& tensor, Entry entry, const Has& has) {
+  return isBackward(entry) && tensor.mayBeIgnored() &&
+         (isTaken(tensor, entry, has) || isTaken(tensor, Entry::Forward, has));
 }
 
 /// Returns the tensors of a call, in the order of the table. Backward takes x and scale even if its formula

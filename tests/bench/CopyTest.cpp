@@ -30,7 +30,7 @@ TEST_P(Copies, MoveEveryWholeStep) {
   auto* from = static_cast<uint32_t*>(x.data());
   auto* to = static_cast<uint32_t*>(y.data());
   for (uint32_t i = 0; i < kCount; ++i) from[i] = i + 1, to[i] = 0;
-  makeCopy({x.data()}, y.data(), kCount * 4, {1, 1}, stores, threads)->run(1);
+  makeCopy({x.data()}, {y.data()}, kCount * 4, {1, 1}, stores, threads)->run(1);
   for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(to[i], i + 1) << i;
 }
 
@@ -40,7 +40,7 @@ TEST_P(Copies, ReadBothInputs) {
   Memory x(kCount * 4), dy(kCount * 4), dx(kCount * 4);
   for (uint32_t i = 0; i < kCount; ++i)
     static_cast<uint32_t*>(x.data())[i] = i, static_cast<uint32_t*>(dy.data())[i] = 1000 * i;
-  makeCopy({x.data(), dy.data()}, dx.data(), kCount * 4, {4, 1}, stores, threads)->run(2);
+  makeCopy({x.data(), dy.data()}, {dx.data()}, kCount * 4, {4, 1}, stores, threads)->run(2);
   for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(static_cast<uint32_t*>(dx.data())[i], 1001 * i) << i;
 }
 
