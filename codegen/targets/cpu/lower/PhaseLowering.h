@@ -7,7 +7,8 @@
 //   block    it is over several runs: sweeps go over R runs at a time, of one block or,
 //            if a block goes through all segments, of R blocks
 //   column   the contiguous axis indexes statistics: each vector holds as many slabs as
-//            it has lanes, sweeps go over rows, sums never leave their lanes
+//            it has lanes, sweeps go over rows, sums never leave their lanes; or its lanes
+//            are rows and sweeps go over features, a piece of the rows at a time
 //   stream   no statistic is complete: R rows at a time, or the runs of R features
 //            side by side; sums per feature go to the partials of the task
 //
@@ -33,8 +34,10 @@ class PhaseLowering : SlabLowering {
  private:
   /// A sweep, its buffer and its pending stores.
   struct Sweep;
+  /// Some rows of a segment whose statistics are worked on together, across channels.
+  struct Piece;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
-  bool streamsChannels();
+  bool takesChannels();
   void takeWholeSegments();
   void zeroPartials();
   void slab(SlabOp);
@@ -88,10 +91,12 @@ class PhaseLowering : SlabLowering {
   /// Emits the loop along the contiguous axis for all replicas; `sums` are vectors, replica-major. `flushes`
   /// false: the run is short, so sums need no levels.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
+  /// Returns the most elements of a run, if they are known.
+  std::optional<int64_t> mostOfRun();
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride,
                llvm::MutableArrayRef<mlir::Value> common = {});
-  void prefetchNext(size_t rows, mlir::Value offset, int64_t elements);
+  void prefetchNext(llvm::ArrayRef<Replica>, mlir::Value offset, int64_t elements);
   void acrossLanes(Sweep&, Replicas&, llvm::ArrayRef<mlir::Value> sums, Replica* all);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLanes(mlir::Value term, Combiner);
@@ -103,6 +108,21 @@ class PhaseLowering : SlabLowering {
   void storeBuffer(mlir::Value at, mlir::Value);
   void clearBuffer(Sweep&, mlir::Value width);
   void flushBuffer(Sweep&, mlir::Value width);
+
+  //===-- Across channels (AcrossChannels.cpp) -----------------------------------===//
+  void allocatePiece(SlabOp);
+  void acrossChannels(SlabOp, mlir::Value begin, mlir::Value end);
+  int64_t mostOfPiece();
+  mlir::Value rowsOfPiece(mlir::Value rows);
+  void piece(SlabOp);
+  void scalarsOfPiece(llvm::ArrayRef<mlir::Operation*>);
+  void sweepPiece(SweepOp);
+  /// The memory of a value of the piece, an element for each row; null: the value is none.
+  mlir::Value placeOf(mlir::Value);
+  mlir::Value loadPlace(mlir::Value place, mlir::Value row, int64_t lanes);
+  void storePlace(mlir::Value place, mlir::Value row, mlir::Value);
+  void clearPlaces(llvm::ArrayRef<mlir::Value> places, Combiners);
+  void combinePlaces(llvm::ArrayRef<mlir::Value> from, llvm::ArrayRef<mlir::Value> to, Combiners);
 
   //===-- Side by side (SideBySide.cpp) -----------------------------------------===//
   /// Lowers the scalar code of several runs once for all of them. A value that differs between them is a
@@ -135,6 +155,9 @@ class PhaseLowering : SlabLowering {
   mlir::Value buffer_;       ///< memory for the sums of a stream
   mlir::Value places_;       ///< memory for the valid rows that are sampled
   mlir::Value bufferBegin_;  ///< index of the first sum in it
+  Piece* piece_ = nullptr;   ///< that is being lowered
+  llvm::DenseMap<mlir::Value, mlir::Value> pieceValues_;  ///< memory of each value of a piece
+  llvm::SmallVector<Values, 2> levels_;                   ///< memory of the lower levels of sums of a piece
 };
 
 /// norm-to-loops: replaces every norm.kernel of the module by one function for each phase, named
