@@ -37,13 +37,20 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   return std::nullopt;
 }
 
+std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
+  if (problem.layout == Layout::FeaturesLast) return std::nullopt;
+  if (problem.spec->reduce == Reduce::Features)
+    return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "
+           "across "
+           "channels";
+  if (isOverRanks(problem.entry))
+    return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
+  return std::nullopt;
+}
+
 std::optional<std::string> whyIllegalOnSomeTarget(const Problem& problem, Strategy strategy) {
   if (auto reason = whyIllegal(problem, strategy)) return reason;
-  if (problem.layout == Layout::ChannelsFirst && problem.spec->reduce == Reduce::Features)
-    return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "
-           "across channels";
-  if (problem.layout == Layout::ChannelsFirst && isOverRanks(problem.entry))
-    return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
+  if (auto reason = whyOnCpuAlone(problem)) return reason;
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
     return "a channel is one slab in layout channels_first: strategy resident";
   return std::nullopt;

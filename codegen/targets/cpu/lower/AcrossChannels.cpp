@@ -16,6 +16,8 @@ namespace normc::codegen {
 
 /// The bytes of a piece in the tensors that its sweeps read. The next piece is prefetched beside it.
 static constexpr int64_t kPieceBytes = 256 << 10;
+/// The same where it has whole runs: short pieces of runs that begin inside cache lines cost more than cache.
+static constexpr int64_t kWholeBytes = 1 << 20;
 /// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
 /// for an earlier store with the same offset in a page.
 static constexpr int64_t kPlaceBytes = 4096, kApartBytes = 1024;
@@ -59,6 +61,7 @@ void PhaseLowering::allocatePiece(SlabOp s) {
       if (leaves && !shared_.contains(v)) pieceValues_[v] = place();
     }
   }
+  allocateStage(s);
   levels_.assign(2, {});
   for (Values& level : levels_)
     for (size_t k = 0; k < sums; ++k) level.push_back(place());
@@ -82,7 +85,8 @@ Value PhaseLowering::rowsOfPiece(Value rows) {
   Value row = atLeast(l_.mul(f_.groupWidth(Axis::Group), l_.index(bytes)), 1);
   Value fit = l_.min(atLeast(l_.roundDown(l_.div(l_.index(kPieceBytes), row), kPieceStep), kPieceStep),
                      l_.index(mostOfPiece()));
-  Value pieces = atLeast(ceilDiv(rows, fit), 1);
+  Value whole = l_.min(l_.div(l_.index(kWholeBytes), row), l_.index(mostOfPiece()));
+  Value pieces = l_.select(l_.less(whole, rows), atLeast(ceilDiv(rows, fit), 1), l_.index(1));
   return l_.mul(ceilDiv(ceilDiv(rows, pieces), l_.index(kPieceStep)), l_.index(kPieceStep));
 }
 
@@ -184,66 +188,72 @@ void PhaseLowering::sweepPiece(SweepOp op) {
     for (Value v : inner->getOperands())
       if (Value place = placeOf(v); place && outside.insert(v)) s.ofRow.push_back({v, place});
   });
-  Values sums;
-  for (Value v : op.getSums()) sums.push_back(placeOf(v));
+  if (!op.getSums().empty())
+    return sumFeatures(s, llvm::map_to_vector<16>(op.getSums(), [&](Value v) { return placeOf(v); }));
+  auto direct = [&] { featuresBetween(s, l_.index(0), f_.groupWidth(Axis::Group), rowsTogether()); };
+  Value staged = canStage(s);
+  if (!staged) return direct();
+  l_.when(staged, {}, [&] { return writeStaged(s), Values(); });
+  l_.when(l_.isFalse(staged), {}, [&] { return direct(), Values(); });
+}
 
-  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  auto featuresFrom = [&](Value feature, int64_t n) {
-    Replicas replicas(n);
-    for (auto [i, r] : llvm::enumerate(replicas)) {
-      r.at = piece_->at, r.values = shared_;
-      r.at.feature = l_.add(r.at.feature, l_.add(feature, l_.index(i)));
-      hoist(s, r);
-    }
-    addRowPartials(s, replicas,
-                   along(s, replicas, piece_->rows, identities(s.combinersOf(n, unroll_), lanes)));
-  };
-  auto step = [&](Value first, Value last, int64_t n) {
-    l_.forEach(first, last, n, [&](Value feature) { featuresFrom(feature, n); });
-  };
+void PhaseLowering::features(Sweep& s, Value first, int64_t count) {
+  Replicas replicas(count);
+  for (auto [i, r] : llvm::enumerate(replicas)) {
+    r.at = piece_->at, r.values = shared_;
+    r.at.feature = l_.add(r.at.feature, l_.add(first, l_.index(i)));
+    hoist(s, r);
+  }
+  Values sums = identities(s.combinersOf(replicas.size(), unroll_), schedule_.getVector());
+  addRowPartials(s, replicas, along(s, replicas, piece_->rows, sums));
+}
+
+void PhaseLowering::featuresBetween(Sweep& s, Value first, Value last, int64_t count) {
+  Value whole = l_.add(first, l_.roundDown(l_.sub(last, first), count));
+  l_.forEach(first, whole, count, [&](Value feature) { features(s, feature, count); });
+  if (count > 1) l_.forEach(whole, last, 1, [&](Value feature) { features(s, feature, 1); });
+}
+
+/// Steps add to the lowest level of the sums. Where there is a rest, of single features, it is a sum of that
+/// level, too.
+void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
+  const int64_t together = s.rowsTogether(rowsTogether());
+  // Fewer terms that are not added first.
+  const int64_t chain = together == 1 ? kLongestChain / 2 : kLongestChain;
   const Value none = l_.index(0), features = f_.groupWidth(Axis::Group),
               whole = l_.roundDown(features, together);
-  if (sums.empty()) {
-    step(none, whole, together);
-    if (together > 1) step(whole, features, 1);
-    return;
-  }
-  // Steps add to the lowest level. Where there is a rest, of single features, it is a sum of that level.
   const auto known = Loops::constant(features);
-  auto exceeds = [&](int64_t steps) {
-    if (!known) return true;
-    return llvm::divideCeil(*known / together, steps) + (*known % together != 0) > kLongestChain;
-  };
-  const bool one = known && *known / together + *known % together <= kLongestChain;
-  const size_t top = one ? 0 : exceeds(kLongestChain) ? 2 : 1;
+  const int64_t steps = known.value_or(0) / together, rest = known.value_or(0) % together;
+  const size_t top = !known                                                          ? 2
+                     : steps + rest <= chain                                         ? 0
+                     : llvm::divideCeil(steps, chain) + (rest != 0) <= kLongestChain ? 1
+                                                                                     : 2;
   auto places = [&](size_t level) -> ArrayRef<Value> {
     return level == top ? ArrayRef<Value>(sums) : ArrayRef<Value>(levels_[level]).take_front(sums.size());
   };
-  auto add = [&](size_t level, llvm::function_ref<void()> terms) {
+  auto addTo = [&](size_t above, llvm::function_ref<void()> terms, size_t level) {
     clearPlaces(places(level), s.rowCombiners);
     terms();
-    combinePlaces(places(level), places(level + 1), s.rowCombiners);
+    combinePlaces(places(level), places(above), s.rowCombiners);
+  };
+  auto lowest = [&](Value first, Value last) {
+    s.sumsAt = Values(places(0));
+    featuresBetween(s, first, last, together);
   };
   auto sumUp = [&](auto& self, size_t level, Value first, Value last) -> void {
-    if (level == 0) {
-      s.sumsAt = Values(places(0));
-      return step(first, last, together);
-    }
-    int64_t block = together * kLongestChain;
-    for (size_t i = 1; i < level; ++i) block *= kLongestChain;
+    if (level == 0) return lowest(first, last);
+    const int64_t block = together * chain * (level == 1 ? 1 : kLongestChain);
     l_.forEach(first, last, block, [&](Value from) {
-      add(level - 1, [&] { self(self, level - 1, from, l_.min(l_.add(from, l_.index(block)), last)); });
+      addTo(
+          level, [&] { self(self, level - 1, from, l_.min(l_.add(from, l_.index(block)), last)); },
+          level - 1);
     });
   };
   clearPlaces(places(top), s.rowCombiners);
+  if (top == 0) return lowest(none, features);
   sumUp(sumUp, top, none, whole);
-  if (together == 1) return;
-  if (top == 0) return step(whole, features, 1);
   l_.when(l_.less(whole, features), {}, [&] {
-    s.sumsAt = Values(places(0));
-    clearPlaces(places(0), s.rowCombiners);
-    step(whole, features, 1);
-    combinePlaces(places(0), places(top), s.rowCombiners);
+    addTo(top, [&] { lowest(whole, features); }, 0);
     return Values();
   });
 }

@@ -36,6 +36,7 @@ class PhaseLowering : SlabLowering {
   struct Sweep;
   /// Some rows of a segment whose statistics are worked on together, across channels.
   struct Piece;
+  struct Stage;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
   bool takesChannels();
   void takeWholeSegments();
@@ -117,6 +118,14 @@ class PhaseLowering : SlabLowering {
   void piece(SlabOp);
   void scalarsOfPiece(llvm::ArrayRef<mlir::Operation*>);
   void sweepPiece(SweepOp);
+  void sumFeatures(Sweep&, Values sums);
+  void features(Sweep&, mlir::Value first, int64_t count);
+  /// Sweeps over steps of `count` features.
+  void featuresBetween(Sweep&, mlir::Value first, mlir::Value last, int64_t count);
+  void allocateStage(SlabOp);
+  mlir::Value canStage(Sweep&);
+  void writeStaged(Sweep&);
+  void storeStaged(Sweep&, size_t replica, mlir::Value offset, mlir::Value stored, mlir::Value mask);
   /// The memory of a value of the piece, an element for each row; null: the value is none.
   mlir::Value placeOf(mlir::Value);
   mlir::Value loadPlace(mlir::Value place, mlir::Value row, int64_t lanes);
@@ -147,7 +156,8 @@ class PhaseLowering : SlabLowering {
   ScheduleAttr schedule_;
   int64_t rows_, unroll_;    ///< of the schedule, or those of large calls while these are lowered
   mlir::Value large_;        ///< i1: this call is large; null: all calls run the same loops
-  mlir::Value nonTemporal_;  ///< i1: its outputs may be stored with non-temporal stores
+  mlir::Value pastCaches_;   ///< i1: its outputs should be stored with non-temporal stores
+  mlir::Value nonTemporal_;  ///< i1: and may be
   bool inLarge_ = false;
   mlir::Value next_;         ///< the first unit of the next step, if its inputs are prefetched; else null
   mlir::Value lastMask_;     ///< of the last vector of a tile of columns
@@ -158,6 +168,7 @@ class PhaseLowering : SlabLowering {
   Piece* piece_ = nullptr;   ///< that is being lowered
   llvm::DenseMap<mlir::Value, mlir::Value> pieceValues_;  ///< memory of each value of a piece
   llvm::SmallVector<Values, 2> levels_;                   ///< memory of the lower levels of sums of a piece
+  mlir::Value stage_;  ///< memory of outputs that do not fill cache lines yet
 };
 
 /// norm-to-loops: replaces every norm.kernel of the module by one function for each phase, named

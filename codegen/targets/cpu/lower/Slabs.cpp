@@ -38,7 +38,8 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
-  if (nonTemporal_) l_.when(nonTemporal_, {}, [&] { return orderStores(), Values(); });
+  if (Value weak = stage_ ? pastCaches_ : nonTemporal_)
+    l_.when(weak, {}, [&] { return orderStores(), Values(); });
 }
 
 /// True if a task has rows of every feature, with layout channels_first.
@@ -204,7 +205,7 @@ void PhaseLowering::planStreaming() {
   };
   large_ = reaches(read.front(), kLargeNumber);
   if (written.empty()) return;
-  nonTemporal_ = reaches(written.front(), kStreamNumber);
+  nonTemporal_ = pastCaches_ = reaches(written.front(), kStreamNumber);
   for (Operation* t : written)
     nonTemporal_ =
         arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));

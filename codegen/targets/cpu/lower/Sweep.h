@@ -20,6 +20,12 @@ struct PhaseLowering::Piece {
   mlir::Value nextRow, nextFeature;
 };
 
+/// Memory for outputs of a step whose runs begin inside cache lines, until they fill lines.
+struct PhaseLowering::Stage {
+  mlir::Value memory;
+  mlir::Value begin, pitch;  ///< of the first run of the step, and from run to run
+};
+
 struct PhaseLowering::Sweep : SweepParts {
   explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)), sums(op.getSums().size()) {}
   size_t sums;  ///< of slots: results, of which a replica has running values
@@ -28,6 +34,7 @@ struct PhaseLowering::Sweep : SweepParts {
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> ofRow;  ///< values that the region uses, and theirs
   llvm::SmallVector<Combiner> rowCombiners;                      ///< of the results
   Values sumsAt;                                                 ///< that their terms are added to
+  std::optional<Stage> stage;                                    ///< that outputs go to first
   /// Makes the results sums in memory.
   void keepSumsInPlaces() {
     rowCombiners.assign(combiners.begin(), combiners.begin() + long(sums));

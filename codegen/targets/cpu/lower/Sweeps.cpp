@@ -98,7 +98,10 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      if (s.stores) s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
+      if (s.stores && s.stage)
+        storeStaged(s, r, offset, f_.narrowed(t, value(next)), mask);
+      else if (s.stores)
+        s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
       ++next;
     }
     unsigned slot = r * s.slots * stride;
@@ -174,7 +177,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {},
                 MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow())
+      if (inLarge_ && nonTemporal_ && !s.stage && vectors % cacheLineUnroll() == 0 && s.writesNow())
         s.flushNonTemporal(f_, l_, nonTemporal_);
       else
         s.flush(f_);
