@@ -63,6 +63,7 @@ class InSlab {
   }
 
   void backward() {
+    if (spec_.perFeature() && around_.hasSegmentSums(Around::By::All)) return backwardBySegment();
     slab([&](Parts& parts) { backwardSlab(parts); },
          !step_.hasOwnParameters() && around_.hasSegmentSums(Around::By::All));
     if (spec_.perFeature()) return;
@@ -136,7 +137,8 @@ class InSlab {
 
   //===-- Backward ------------------------------------------------------------===//
 
-  void backwardSlab(Parts& parts) {
+  /// Binds what forward has saved.
+  void bindSaved(Parts& parts) {
     const Num s = step_.rstd();
     const ForwardTerms output = step_.recomputed();
     parts.is(Part::Slope, output.a);
@@ -144,14 +146,22 @@ class InSlab {
     parts.is(Part::Center, step_.center());
     parts.is(Part::Rstd, s);
     if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.is(Part::BatchMean, k_.load(k_.saved("batch_mean")));
-    const unsigned count = step_.needsSquares() ? 3 : 2;
-    auto sumsOf = [&](llvm::ArrayRef<Num> sums) {
-      return BackwardSums{sums[0], sums[1] * s, count == 3 ? sums[2] * s * s : Num()};
-    };
+    rstd_ = s;
+  }
+
+  unsigned sumCount() const { return step_.needsSquares() ? 3 : 2; }
+  Nums sumTerms(Element& e) const { return e.gradientTerms(step_.needsSquares()); }
+  BackwardSums sumsOf(llvm::ArrayRef<Num> sums) const {
+    return {sums[0], sums[1] * rstd_, step_.needsSquares() ? sums[2] * rstd_ * rstd_ : Num()};
+  }
+  BackwardSums sumGradients(Parts& parts) {
+    return sumsOf(k_.sweep({.sums = sumCount()}, parts, [&](Element& e) { return sumTerms(e); }));
+  }
+
+  void backwardSlab(Parts& parts) {
+    bindSaved(parts);
     std::optional<BackwardSums> sums;
-    if (step_.backwardNeedsSums())
-      sums =
-          sumsOf(k_.sweep({.sums = count}, parts, [&](Element& e) { return e.gradientTerms(count == 3); }));
+    if (step_.backwardNeedsSums()) sums = sumGradients(parts);
     const DxTerms terms = step_.backward(sums);
     parts.is(Part::DxSlope, terms.p);
     parts.is(Part::DxAll, terms.all);
@@ -162,7 +172,7 @@ class InSlab {
     const bool own = step_.hasOwnParameters();
     const bool late = !sums && own && step_.hasGradientSums();
     const auto rowSums = around_.sums(Around::By::All);
-    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? count : 0};
+    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? sumCount() : 0};
     around_.addOutputs(Around::By::All, sweep);
     if (own) sweep.sums += rowSums.size();
     if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
@@ -172,7 +182,7 @@ class InSlab {
     const Nums collected = k_.sweep(sweep, parts, [&](Element& e) {
       Nums out{e.dx()};
       around_.appendOutputs(Around::By::All, e, out);
-      if (late) out.append(e.gradientTerms(count == 3));
+      if (late) out.append(sumTerms(e));
       if (!own && spec_.scale) out.push_back(e.dscale());
       if (!own && spec_.bias) out.push_back(e.dbias());
       for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
@@ -180,16 +190,68 @@ class InSlab {
     });
     if (late) sums = sumsOf(collected);
     if (!own) return;
+    storeRowSums(rowSums, collected);
+    if (sums) finish(*sums);
+  }
+
+  /// Stores sums that are complete in the slab, and adds the others to those of the task.
+  void storeRowSums(llvm::ArrayRef<RowSum> rowSums, const Nums& collected) {
     for (auto [sum, value] : llvm::zip(rowSums, llvm::ArrayRef(collected).take_back(rowSums.size()))) {
-      if (sum.ofSegment || spec_.perFeature())
+      if (sum.ofSegment || units_ == llvm::ArrayRef(Axis::Feature))
         around_.store(sum, value);
       else
         k_.accumulate(value, parted(sum));
     }
-    if (!sums) return;
-    if (spec_.scale) gradient("dscale", step_.dscale(*sums));
-    if (spec_.bias) gradient("dbias", sums->g);
-    step_.updateNu(*sums);
+  }
+  void finish(const BackwardSums& sums) {
+    if (spec_.scale) gradient("dscale", step_.dscale(sums));
+    if (spec_.bias) gradient("dbias", sums.g);
+    step_.updateNu(sums);
+  }
+
+  /// Plans gradients that are sums over the rows of a segment beside statistics per feature. A slab of a
+  /// feature has all segments, so it takes the other sums alone, and slabs of a segment write dx.
+  void backwardBySegment() {
+    llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept;
+    k_.phase("statistics", PhaseRole::Statistics, units_, [&] {
+      k_.slab(per_, {.resident = true}, [&] {
+        Parts parts(k_);
+        bindSaved(parts);
+        std::optional<BackwardSums> sums;
+        const bool needed = step_.backwardNeedsSums();
+        if (needed || step_.hasGradientSums()) sums = sumGradients(parts);
+        const DxTerms terms = step_.backward(needed ? sums : std::nullopt);
+        const std::tuple<Part, llvm::StringRef, Num> all[] = {{Part::DxSlope, "p", terms.p},
+                                                              {Part::DxAll, "all", terms.all},
+                                                              {Part::DxOwn, "own", terms.own},
+                                                              {Part::DxOffset, "offset", terms.offset}};
+        for (auto [part, name, value] : all) {
+          if (!value) continue;
+          kept.push_back({part, k_.workspace(name, {Axis::Feature})});
+          k_.store(value, kept.back().second);
+        }
+        if (sums) finish(*sums);
+      });
+    });
+    units_ = {Axis::Segment};
+    if (k_.problem().layout == Layout::ChannelsFirst) units_.push_back(Axis::Feature);
+    k_.phase("apply", PhaseRole::Apply, units_, [&] {
+      k_.slab({Axis::Segment, Axis::Feature}, {.resident = true}, [&] {
+        Parts parts(k_);
+        bindSaved(parts);
+        for (auto [part, name] : kept) parts.is(part, k_.load(name));
+        const auto rowSums = around_.sums(Around::By::All);
+        KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = unsigned(rowSums.size())};
+        around_.addOutputs(Around::By::All, sweep);
+        storeRowSums(rowSums, k_.sweep(sweep, parts, [&](Element& e) {
+          Nums out{e.dx()};
+          around_.appendOutputs(Around::By::All, e, out);
+          for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
+          return out;
+        }));
+      });
+    });
+    if (!parted_.empty()) fold();
   }
 
   bool affine() const { return spec_.scale || spec_.bias; }
@@ -197,7 +259,9 @@ class InSlab {
     return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0);
   }
   llvm::StringRef parted(const RowSum& sum) {
-    return parted_.emplace_back(sum, partial(sum.name()), 0).partial;
+    const int64_t phase = k_.phases();  // that which is being built
+    const llvm::StringRef tensor = k_.workspace(sum.name(), {Axis::Chunk, Axis::Feature}, phase);
+    return parted_.emplace_back(sum, tensor, phase).partial;
   }
 
   /// Stores the gradient of a parameter from the slab of its feature, or of its feature in one segment.
@@ -213,8 +277,8 @@ class InSlab {
         auto one = [&](llvm::StringRef name) {
           k_.store(k_.total(0, {partial(name)})[0], k_.argument(name));
         };
-        if (spec_.scale) one("dscale");
-        if (spec_.bias) one("dbias");
+        if (spec_.scale && !spec_.perFeature()) one("dscale");
+        if (spec_.bias && !spec_.perFeature()) one("dbias");
         around_.storeFeatures(parted_);
       });
     });
@@ -226,6 +290,7 @@ class InSlab {
   Moments moments_;
   Around around_;
   llvm::SmallVector<Around::Parted, 3> parted_;  ///< sums over rows that other tasks have too
+  Num rstd_;                                     ///< of the slab that is being built
   int64_t vector_;
   llvm::SmallVector<Axis, 3> per_, units_;
 };

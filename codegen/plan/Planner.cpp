@@ -19,9 +19,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
   if (isOverRanks(problem.entry) && strategy != Strategy::Streamed)
     return "an entry over ranks stores or reads sums between its sweeps: strategy streamed";
-  const bool sumsSegments = hasSegmentSums(problem);
   if (strategy == Strategy::Split) {
-    if (sumsSegments)
+    if (hasSegmentSums(problem))
       return "gradients that are sums over the rows of a segment need tasks of its rows: strategy resident";
     if (spec.reduce != Reduce::Features)
       return "only a statistic of a row is split over its features: strategy resident";
@@ -38,10 +37,6 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
                      "a statistic per row or segment is complete in its slab: strategy resident");
   if (spec.pre && strategy == Strategy::Resident)
     return "group scaling needs whole rows, a resident column slab has only some features: strategy streamed";
-  if (sumsSegments && strategy == Strategy::Resident)
-    return "gradients that are sums over the rows of a segment need tasks of its rows, a resident column "
-           "slab "
-           "has those of all segments: strategy streamed";
   return std::nullopt;
 }
 
