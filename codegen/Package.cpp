@@ -124,7 +124,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
       kernel.blob = linked.at(target);
     } else {
       kernel.blob = writer.addBlob(made.ptx, "ptx", target);
-      if (!made.cubin.empty()) kernel.cubin = writer.addBlob(made.cubin, "cubin", target);
+      if (!made.cubin.empty() && !options.ptxOnly) kernel.cubin = writer.addBlob(made.cubin, "cubin", target);
     }
     writer.addKernel(std::move(kernel));
   }

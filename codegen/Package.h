@@ -29,6 +29,7 @@ void addFallbacks(std::vector<Job>&);
 
 struct PackageOptions {
   unsigned threads = 0;  ///< 0: all processors
+  bool ptxOnly = false;  ///< no cubin beside PTX, for a small package whose PTX the driver compiles
   /// Called after each kernel, by one thread at a time.
   std::function<void(size_t done, size_t total, const Job&)> progress;
   /// Called with a note for the user about a kernel that was made, e.g. that ptxas was missing.

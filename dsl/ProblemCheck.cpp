@@ -69,13 +69,9 @@ class ProblemChecker {
            "write segments x rows x features, e.g. [*x*x64]");
     }
     // P3
-    if (channelsFirst && spec_.reduce == Reduce::Features) {
-      fail("P3", "layout", "layout=channels_first does not go with " + reduce + " of " + inQuotes(spec_.name),
-           "the features of a row must lie together: leave the layout out");
-    }
     if (channelsFirst && spec_.pre) {
       fail("P3", "layout", "layout=channels_first does not go with the 'pre' of " + inQuotes(spec_.name),
-           "the features of a row must lie together: leave the layout out");
+           "the features that it scales by one number must lie together: leave the layout out");
     }
   }
 

@@ -254,6 +254,8 @@ int64_t Call::statistic(int64_t row, int64_t feature) const {
     case Reduce::Rows:
       return feature;
     case Reduce::Features:
+      if (problem.layout == Layout::ChannelsFirst)
+        return (row / given.extents.rows * groups + group) * given.extents.rows + row % given.extents.rows;
       return row * groups + group;
     case Reduce::Segment:
       return row / given.extents.rows * features + feature;

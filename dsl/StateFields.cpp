@@ -13,6 +13,8 @@ std::vector<Extent> statisticShape(const Problem& problem) {
     case Reduce::Rows:
       return {kFeatures};
     case Reduce::Features:
+      if (problem.layout == Layout::ChannelsFirst)
+        return {kSegments, fixed(problem.groups(spec.groups)), kRows};
       return {kSegments, kRows, fixed(problem.groups(spec.groups))};
     case Reduce::Segment:
       return {kSegments, kFeatures};

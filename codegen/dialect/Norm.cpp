@@ -90,6 +90,10 @@ bool SlabOp::isOfRows() {
   return isPer(Axis::Feature) && getOperation()->getParentOfType<PhaseOp>().hasUnits(Axis::Row) &&
          !getOperation()->getParentOfType<KernelOp>().featuresLast();
 }
+bool SlabOp::isAcrossChannels() {
+  return isPer(Axis::Row) && !isPer(Axis::Feature) &&
+         !getOperation()->getParentOfType<KernelOp>().featuresLast();
+}
 
 LogicalResult SlabOp::verify() {
   for (Axis axis : getPer())

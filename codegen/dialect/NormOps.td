@@ -94,7 +94,8 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
     The planner decides the `kind`, with which all targets choose their loops:
     `run`     elements that are contiguous: a row, a group of it, a channel
     `block`   several such runs
-    `column`  a loop over vectors of features: each lane has its own statistic
+    `column`  a loop over vectors of statistics: each lane has its own, of a feature or, across channels, of a
+              row
     `stream`  no complete statistic: the rows of a task go by
   }];
   let arguments = (ins Norm_SlabKindAttr:$kind, Norm_AxesAttr:$per, UnitAttr:$resident,
@@ -112,6 +113,8 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
     bool isSplit();
     /// True if the slab of a feature has only rows of the task, with layout channels_first.
     bool isOfRows();
+    /// True if a statistic is of a row whose features do not lie together, with layout channels_first.
+    bool isAcrossChannels();
   }];
   let hasVerifier = 1;
 }

@@ -68,6 +68,17 @@ Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
   return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
 }
 
+Value AccessLowering::isDense(TensorOp t) {
+  const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, stride.row,
+                               featuresLast_ ? features_ : rows());
+}
+
+Value AccessLowering::addressOf(TensorOp t, Value element) {
+  Value first = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
+  return l_.add(first, l_.mul(element, elementBytes(l_, t)));
+}
+
 // A view of unknown length, made once, at the beginning of the function.
 Value AccessLowering::buffer(TensorOp t) {
   Value& buffer = buffers_[t.getSymName()];
@@ -212,13 +223,19 @@ Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask)
 
 void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
                            std::optional<int64_t> alignment, bool nonTemporal) {
+  value = narrowed(t, value);
+  if (mask && isa<VectorType>(value.getType()))
+    vector::MaskedStoreOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, mask, value);
+  else
+    storeStored(t, address, value, alignment, nonTemporal);
+}
+
+void AccessLowering::storeStored(TensorOp t, Value address, Value value, std::optional<int64_t> alignment,
+                                 bool nonTemporal) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
-  value = narrowed(t, value);
   if (!isa<VectorType>(value.getType())) {
     memref::StoreOp::create(b, l_.loc, value, memory, address);
-  } else if (mask) {
-    vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
     auto type = cast<VectorType>(value.getType());
     if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;

@@ -256,6 +256,7 @@ void KernelBuilder::phase(StringRef name, PhaseRole role, Axes units, llvm::func
 }
 
 static SlabKind kindOf(SlabOp slab, bool featuresLast) {
+  if (slab.isAcrossChannels()) return SlabKind::Column;
   if (slab.getPer().empty()) return SlabKind::Stream;
   // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
   if (!slab.hasSweeps() && !slab.isPer(Axis::Row) &&

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a linear layer that is followed by PowerNorm, in NumPy, and checks its gradients.
+"""Trains a linear layer that is followed by PowerNorm, in NumPy, and checks gradients of LayerNorm.
 
-    train.py PACKAGE.npk
-
-The package must hold power_norm and layer_norm, forward and backward, f32.
+train.py PACKAGE.npk    a package of power_norm and layer_norm, forward and backward, f32
 """
 
 import sys
@@ -16,14 +14,13 @@ ROWS, INPUTS, FEATURES, STEPS = 64, 6, 8, 300
 
 
 def check_layer_norm(package, rng):
-    """The largest difference between gradients and finite differences of sum(dy * y)."""
+    """Returns the largest difference between gradients and finite differences of sum(dy * y)."""
     norm = package.norm("layer_norm", FEATURES)
     x, dy = rng.standard_normal((2, ROWS, FEATURES), np.float32)
     scale, bias = rng.standard_normal((2, FEATURES), np.float32)
     norm.forward(x, scale, bias)
-    dx, dscale, dbias = norm.backward(x, dy, scale, bias)
     worst = 0.0
-    for values, gradients in ((x, dx), (scale, dscale), (bias, dbias)):
+    for values, gradients in zip((x, scale, bias), norm.backward(x, dy, scale, bias)):
         for index in list(np.ndindex(values.shape))[:20]:
             before, step, loss = values[index], np.float32(1e-2), []
             for side in (+1, -1):
@@ -35,38 +32,25 @@ def check_layer_norm(package, rng):
 
 
 def train_power_norm(package, rng):
-    """The loss before and after some steps."""
+    """Returns the loss before and after some steps."""
     norm = package.norm("power_norm", FEATURES)
-    print(norm.describe())
     inputs = rng.uniform(-1, 1, (ROWS, INPUTS)).astype(np.float32)
-    weight = rng.uniform(-1, 1, (INPUTS, FEATURES)).astype(np.float32)
-    scale, bias = np.ones(FEATURES, np.float32), np.zeros(FEATURES, np.float32)
-    target = inputs @ rng.uniform(-1, 1, (INPUTS, FEATURES)).astype(np.float32)
+    weight, wanted = rng.uniform(-1, 1, (2, INPUTS, FEATURES)).astype(np.float32)
+    scale, bias, target = np.ones(FEATURES, np.float32), np.zeros(FEATURES, np.float32), inputs @ wanted
     losses = []
     for _ in range(STEPS):
         x = inputs @ weight
-        y = norm.forward(x, scale, bias)
-        losses.append(0.5 * np.mean((y - target) ** 2))
-        dy = (y - target) / np.float32(y.size)
+        dy = (norm.forward(x, scale, bias) - target) / np.float32(x.size)
+        losses.append(0.5 * np.sum(dy**2) * x.size)
         dx, dscale, dbias = norm.backward(x, dy, scale, bias)
-        weight -= 4 * (inputs.T @ dx)
-        scale -= 2 * dscale
-        bias -= 2 * dbias
+        weight, scale, bias = weight - 4 * (inputs.T @ dx), scale - 2 * dscale, bias - 2 * dbias
     assert norm.state["step"] == STEPS, norm.state["step"]
     return losses[0], losses[-1]
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit(f"usage: {sys.argv[0]} PACKAGE.npk")
-    package, rng = normc.Package(sys.argv[1]), np.random.default_rng(1)
-    error = check_layer_norm(package, rng)
-    print(f"largest gradient error against finite differences: {error:.1e}")
-    first, last = train_power_norm(package, rng)
-    print(f"loss: {first:.3e} before, {last:.3e} after {STEPS} steps")
-    if not (error < 5e-3 and last < 0.05 * first):
-        sys.exit("FAILED: the gradients or the training are wrong")
-
-
-if __name__ == "__main__":
-    main()
+if len(sys.argv) != 2:
+    sys.exit(f"usage: {sys.argv[0]} PACKAGE.npk")
+package, rng = normc.Package(sys.argv[1]), np.random.default_rng(1)
+error, (first, last) = check_layer_norm(package, rng), train_power_norm(package, rng)
+print(f"largest gradient error: {error:.1e}; loss: {first:.3e} before, {last:.3e} after {STEPS} steps")
+assert error < 5e-3 and last < 0.05 * first, "the gradients or the training are wrong"

@@ -1,7 +1,8 @@
 """Puts what was built into a wheel: of `normc` the tree python/normc of a build folder, of `normc-compiler` the
 program with LLVM in it.
 
-`pip install .` builds in build/. scripts/wheel builds elsewhere, for old machines, and says so:
+`pip install .` builds in build/, for the hosts of the Python that scripts/setup --hosts made, or of the one that runs
+pip. scripts/wheel builds elsewhere, for old machines, and says so:
     NORMC_WHEEL_TREE   the tree of `normc`
     NORMC_WHEEL_TAG    the platform of the wheel, e.g. manylinux_2_28_x86_64
     NORMC_WHEEL_BUILT  set: build/ is complete, nothing is built
@@ -10,6 +11,7 @@ program with LLVM in it.
 import os
 import pathlib
 import subprocess
+import sys
 import sysconfig
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -17,10 +19,27 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = pathlib.Path(__file__).resolve().parents[2] if "__file__" in globals() else None
 
 
-def build(targets):
+HOSTS = "import importlib.util as u, sys; sys.exit(not (u.find_spec('torch') or u.find_spec('jaxlib')))"
+
+
+def environment():
+    """Returns the environment without what pip puts before the packages that are installed, to hide them."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def host_python(candidates):
+    """Returns the first Python that has torch or jax: headers of a host come with its package."""
+    for python in candidates:
+        if os.path.exists(python) and not subprocess.run([python, "-c", HOSTS], env=environment()).returncode:
+            return python
+    raise RuntimeError(f"normc is built for a host framework, and none of {', '.join(candidates)} has torch or jax; "
+                       "install one first (pip install torch, or jax), or all by scripts/setup --hosts")
+
+
+def build(target, options=()):
     if os.environ.get("NORMC_WHEEL_BUILT"):
         return
-    subprocess.run(["scripts/build"], cwd=ROOT, check=True, env={**os.environ, "TARGETS": " ".join(targets)})
+    subprocess.run(["scripts/build", "build", *options], cwd=ROOT, check=True, env={**environment(), "TARGETS": target})
 
 
 class CustomBuildHook(BuildHookInterface):
@@ -30,7 +49,7 @@ class CustomBuildHook(BuildHookInterface):
         build_data["tag"] = f"py3-none-{platform}"
         include = build_data["force_include"]
         if self.metadata.name == "normc-compiler":
-            build(["normc_portable"])
+            build("normc_portable")
             package = ROOT / "runtime/hosts/compiler/normc_compiler"
             include[str(package / "__init__.py")] = "normc_compiler/__init__.py"
             include[str(ROOT / "build/portable/bin/normc")] = "normc_compiler/bin/normc"
@@ -38,7 +57,8 @@ class CustomBuildHook(BuildHookInterface):
             return
         tree = os.environ.get("NORMC_WHEEL_TREE")
         if tree is None:
-            build(["normc_python"])
+            python = host_python([str(ROOT / ".deps/python/bin/python"), sys.executable])
+            build("normc_python", [f"-DNORMC_HOST_PYTHON={python}"])
             tree = ROOT / "build/python/normc"
         for file in pathlib.Path(tree).rglob("*"):
             if file.is_file() and file.suffix in (".py", ".npk") or ".so" in file.name:

@@ -119,8 +119,9 @@ TEST(Space, NeighboursDifferInOneKnob) {
 TEST(Space, ATailIsAChoiceOnlyWhereThereIsOne) {
   const auto flags = [](const std::string& text) {
     const Landscape points = landscape(text, "x86-64-v3");
-    return std::count_if(points.ranked().begin(), points.ranked().end(),
-                         [&](size_t i) { return points[i].schedule.ends_with(",scalar_tail"); });
+    return std::count_if(points.ranked().begin(), points.ranked().end(), [&](size_t i) {
+      return points[i].schedule.find(",scalar_tail") != std::string::npos;
+    });
   };
   EXPECT_EQ(flags("layer_norm:forward@f32[*x1024]"), 0);
   EXPECT_GT(flags("layer_norm:forward@f32[*x1000]"), 0);

@@ -103,6 +103,11 @@ TEST_F(Cuda, InspectShowsTargetAndCode) {
   // ptxas need not be here; where it was, its findings are shown.
   const bool assembled = kernel.contains("cubin") && !kernel["cubin"].is_null();
   EXPECT_EQ(o.out.find("registers") != o.out.npos, assembled);
+
+  package("p.npk", {kLayer, "--target", "sm_90", "--ptx-only"});
+  const auto ptx = normc({"inspect", "p.npk", "--json"}).json()["manifest"]["kernels"][0];
+  EXPECT_TRUE(ptx.contains("blob"));
+  EXPECT_TRUE(!ptx.contains("cubin") || ptx["cubin"].is_null()) << ptx.dump();
 }
 
 //===-- check ------------------------------------------------------------------------------===//

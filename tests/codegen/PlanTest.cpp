@@ -102,12 +102,22 @@ TEST(Plan, GroupScalingIsStreamed) {
   EXPECT_EQ(reason(problem, Strategy::Streamed), "");
 }
 
-TEST(Plan, RowsMustLieTogether) {
-  // The language refuses these two (P3); planning does not rely on it.
-  Problem rows = problemOf("layer_norm:forward@f32[*x*x64]");
-  rows.layout = Layout::ChannelsFirst;
-  EXPECT_EQ(reason(rows, Strategy::Resident),
-            "statistics over the features of a row need layout features_last");
+TEST(Plan, RowsWhoseFeaturesDoNotLieTogetherAreResidentOnACpuAlone) {
+  const Problem problem = problemOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}");
+  EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
+  EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{}));
+  EXPECT_EQ(reason(problem, Strategy::Split),
+            "the features of a row do not lie together in layout channels_first: strategy resident");
+  const char* alone =
+      "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes across "
+      "channels";
+  EXPECT_EQ(whyIllegalOnSomeTarget(problem, Strategy::Resident).value_or(""), alone);
+  EXPECT_EQ(llvm::cantFail(findTarget("sm_90"))->bind(problem)->whyIllegal().value_or(""), alone);
+  EXPECT_EQ(whyOnCpuAlone(problemOf("layer_norm:forward@f32[*x*x64]")), std::nullopt);
+}
+
+TEST(Plan, ScaledGroupsMustLieTogether) {
+  // The language refuses this (P3); planning does not rely on it.
   Problem scaled = problemOf("power_norm_released:forward@f32[*x*x64]{heads=4}");
   scaled.layout = Layout::ChannelsFirst;
   EXPECT_EQ(reason(scaled, Strategy::Streamed), "group scaling of rows needs layout features_last");
@@ -258,7 +268,8 @@ TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
           auto problem = problemOf(norm, {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
           if (!problem) continue;
           EXPECT_FALSE(cpu::strategies(*problem).empty()) << problem->text();
-          const bool onCpuAlone = isOverRanks(entry) && channelsFirst;
+          const bool onCpuAlone =
+              channelsFirst && (isOverRanks(entry) || norm.spec->reduce == Reduce::Features);
           EXPECT_EQ(legalStrategies(*problem).empty(), onCpuAlone) << problem->text();
         }
 }

@@ -228,22 +228,19 @@ TEST(ProblemErrors, P2_SegmentsNeedThreeDimensions) {
   EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x*x64]"), "");
 }
 
-TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoRowStatistic) {
+TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoScaledGroups) {
   EXPECT_EQ(errorsOf("batch_norm:forward@f32[*x64]{layout=channels_first}"),
             "error: layout=channels_first needs three dimensions, not 2 [P3]\n"
             "  batch_norm:forward@f32[*x64]{layout=channels_first}\n"
             "                         ^~~~\n"
             "  hint: write segments x features x rows, e.g. [*x64x*]\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}"),
-            "error: layout=channels_first does not go with 'reduce features' of 'layer_norm' [P3]\n"
-            "  layer_norm:forward@f32[*x64x*]{layout=channels_first}\n"
-            "                                        ^~~~~~~~~~~~~~\n"
-            "  hint: the features of a row must lie together: leave the layout out\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}"), "");
+  EXPECT_EQ(errorsOf("group_norm:backward@bf16[*x*x*]{layout=channels_first,groups=4,mask}"), "");
   EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}"),
             "error: layout=channels_first does not go with the 'pre' of 'power_norm_released' [P3]\n"
             "  power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}\n"
             "                                                 ^~~~~~~~~~~~~~\n"
-            "  hint: the features of a row must lie together: leave the layout out\n");
+            "  hint: the features that it scales by one number must lie together: leave the layout out\n");
 }
 
 TEST(ProblemErrors, AnUnknownLayoutIsTheOnlyErrorOfItsShape) {

@@ -22,3 +22,12 @@ def compiled_at_first_use():
             shutil.rmtree(other, ignore_errors=True)
     os.environ["NORMC_TEST_CACHE"] = str(cache)
     normc.compiler(str(program), str(cache))
+
+
+@pytest.fixture
+def empty_cache(tmp_path):
+    """For tests that count compilations: an earlier run may have filled the shared cache."""
+    program = os.environ["NORMC_TEST_COMPILER"]
+    normc.compiler(program, str(tmp_path / "cache"))
+    yield
+    normc.compiler(program, os.environ["NORMC_TEST_CACHE"])

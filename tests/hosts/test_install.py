@@ -1,9 +1,14 @@
 """pip install of what was built, and a stranger's first program: five lines, in a process that sees nothing else."""
 
+import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+
+import normc
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -33,3 +38,30 @@ def test_a_stranger_installs_and_trains(tmp_path):
     assert "compiled mine:forward@f32[*x40]" in ran.stderr
     files = [f for f in (tmp_path / "cache").rglob("*") if f.is_file()]
     assert {f.suffix for f in files} == {".npk", ".norm"}
+
+
+def wheel_script():
+    spec = importlib.util.spec_from_file_location("wheel", ROOT / "runtime/hosts/wheel.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_build_takes_the_headers_of_a_python_that_has_a_host(tmp_path, monkeypatch):
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    # What pip puts before the packages that are installed, so that a build does not see them.
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.path.clear()\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    wheel = wheel_script()
+    assert wheel.host_python([str(tmp_path / "absent"), str(bare), sys.executable]) == sys.executable
+    with pytest.raises(RuntimeError, match=r"none of \S*python has torch or jax; install one first \(pip install torch"):
+        wheel.host_python([str(bare)])
+
+
+def test_a_missing_library_says_how_to_get_it(tmp_path):
+    shutil.copytree(pathlib.Path(normc.__file__).parent, tmp_path / "normc", ignore=shutil.ignore_patterns("*.so*", "*.npk"))
+    ran = subprocess.run([sys.executable, "-c", "import normc.torch"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                         capture_output=True, text=True)
+    assert "has no libnormc_torch.so: the host was not there, or was too old, when normc was built; install it, then normc again" in ran.stderr

@@ -27,6 +27,7 @@ struct CompileFlags {
   std::vector<std::string> targets{"host"}, printAfter;
   std::string schedule, emit, output, records, generator = "mlir";
   int64_t threads = 0;
+  bool ptxOnly = false;
 };
 
 /// A target of every generator that is asked for.
@@ -204,6 +205,7 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
   Progress progress(out, "compiling", int64_t(jobs.size()));
   codegen::PackageOptions options;
   options.threads = unsigned(std::min<int64_t>(flags.threads, UINT32_MAX));
+  options.ptxOnly = flags.ptxOnly;
   options.progress = [&](size_t done, size_t total, const Job& job) {
     if (interrupt.requested()) {
       progress.clear();
@@ -268,6 +270,8 @@ Action declareCompile(CLI::App& parser) {
       parser, "--print-after", flags->printAfter,
       "Show the module after passes instead, e.g. norm-to-loops, norm-to-gpu, cse; a wrong name lists them");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
+  parser.add_flag("--ptx-only", flags->ptxOnly,
+                  "For GPUs PTX alone, which the driver compiles: half the size");
   parser.footer(
       "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "
       "problems\n"

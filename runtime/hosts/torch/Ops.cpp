@@ -23,7 +23,7 @@ int onThreadsOfTorch(void*, int64_t count, normc_task task, void* data) {
 }
 
 Tensor infer(const Tensor& x, Optional scale, Optional bias, Optional mask, OptionalList state,
-             std::string norm) {
+             const std::string& norm) {
   std::vector<Tensor> out;
   Call call(Entry::Infer, x, scale, bias, mask, norm);
   call.outputTo(out);
@@ -33,7 +33,7 @@ Tensor infer(const Tensor& x, Optional scale, Optional bias, Optional mask, Opti
 }
 
 std::vector<Tensor> forward(const Tensor& x, Optional scale, Optional bias, Optional mask, OptionalList state,
-                            std::string norm) {
+                            const std::string& norm) {
   std::vector<Tensor> out;
   Call call(Entry::Forward, x, scale, bias, mask, norm);
   call.outputTo(out);
@@ -45,7 +45,7 @@ std::vector<Tensor> forward(const Tensor& x, Optional scale, Optional bias, Opti
 }
 
 std::vector<Tensor> backward(const Tensor& x, const Tensor& dy, Optional scale, Optional bias, Optional mask,
-                             List saved, OptionalList state, std::string norm, bool dx, bool dscale,
+                             List saved, OptionalList state, const std::string& norm, bool dx, bool dscale,
                              bool dbias) {
   std::vector<Tensor> out;
   Call call(Entry::Backward, x, scale, bias, mask, norm);
@@ -59,8 +59,8 @@ std::vector<Tensor> backward(const Tensor& x, const Tensor& dy, Optional scale, 
 }
 
 std::vector<Tensor> inferBackward(const Tensor& x, const Tensor& dy, Optional scale, Optional bias,
-                                  Optional mask, OptionalList state, std::string norm, bool dx, bool dscale,
-                                  bool dbias) {
+                                  Optional mask, OptionalList state, const std::string& norm, bool dx,
+                                  bool dscale, bool dbias) {
   std::vector<Tensor> out;
   Call call(Entry::InferBackward, x, scale, bias, mask, norm);
   call.gradient(dy);
@@ -71,7 +71,7 @@ std::vector<Tensor> inferBackward(const Tensor& x, const Tensor& dy, Optional sc
 }
 
 std::vector<Tensor> forwardReduce(const Tensor& x, Optional scale, Optional bias, Optional mask,
-                                  OptionalList state, std::string norm) {
+                                  OptionalList state, const std::string& norm) {
   std::vector<Tensor> out;
   Call call(Entry::ForwardReduce, x, scale, bias, mask, norm);
   call.outputTo(out);
@@ -83,7 +83,7 @@ std::vector<Tensor> forwardReduce(const Tensor& x, Optional scale, Optional bias
 }
 
 std::vector<Tensor> forwardApply(const Tensor& x, Optional scale, Optional bias, Optional mask,
-                                 const Tensor& partials, OptionalList state, std::string norm) {
+                                 const Tensor& partials, OptionalList state, const std::string& norm) {
   std::vector<Tensor> out;
   Call call(Entry::ForwardApply, x, scale, bias, mask, norm);
   call.partials(partials);
@@ -96,8 +96,8 @@ std::vector<Tensor> forwardApply(const Tensor& x, Optional scale, Optional bias,
 }
 
 std::vector<Tensor> backwardReduce(const Tensor& x, const Tensor& dy, Optional scale, Optional bias,
-                                   Optional mask, List saved, OptionalList state, std::string norm, bool dx,
-                                   bool dscale, bool dbias) {
+                                   Optional mask, List saved, OptionalList state, const std::string& norm,
+                                   bool dx, bool dscale, bool dbias) {
   std::vector<Tensor> out;
   Call call(Entry::BackwardReduce, x, scale, bias, mask, norm);
   call.gradient(dy);
@@ -111,7 +111,7 @@ std::vector<Tensor> backwardReduce(const Tensor& x, const Tensor& dy, Optional s
 
 std::vector<Tensor> backwardApply(const Tensor& x, const Tensor& dy, Optional scale, Optional bias,
                                   Optional mask, List saved, const Tensor& partials, OptionalList state,
-                                  std::string norm) {
+                                  const std::string& norm) {
   std::vector<Tensor> out;
   Call call(Entry::BackwardApply, x, scale, bias, mask, norm);
   call.partials(partials);
@@ -124,7 +124,7 @@ std::vector<Tensor> backwardApply(const Tensor& x, const Tensor& dy, Optional sc
   return out;
 }
 
-std::vector<Tensor> commit(const Tensor& partials, List state, std::string norm) {
+std::vector<Tensor> commit(const Tensor& partials, List state, const std::string& norm) {
   return committed(partials, state, norm);
 }
 

@@ -144,7 +144,7 @@ def test_without_a_compiler(mine, tmp_path):
     assert "no kernel serves mine:" in out and "install normc-compiler" in out
 
 
-def test_a_compilation_is_said_once(caplog, mine):
+def test_a_compilation_is_said_once(caplog, mine, empty_cache):
     import logging
 
     with caplog.at_level(logging.INFO, logger="normc"):

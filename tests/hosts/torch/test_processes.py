@@ -65,7 +65,7 @@ def test_python_threads_at_once():
     assert not wrong
 
 
-def test_python_threads_compile_one_problem_once(caplog):
+def test_python_threads_compile_one_problem_once(caplog, empty_cache):
     import logging
 
     x = data_of((5, 88))

@@ -43,7 +43,8 @@ class Library:
     def __init__(self, name):
         self.path = str(_HERE / "lib" / f"libnormc_{name}.so")
         if not os.path.exists(self.path):
-            raise ImportError(f"this installation of normc has no {os.path.basename(self.path)}")
+            raise ImportError(f"this installation of normc has no {os.path.basename(self.path)}: the host was not there, or "
+                              "was too old, when normc was built; install it, then normc again")
         self._c = ctypes.CDLL(self.path)
         for function in ("add_package", "add_norm", "set_compiler", "set_log", "describe"):
             getattr(self._c, "normc_hosts_" + function).restype = ctypes.c_char_p
