@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "dsl/Tolerance.h"
 #include "tests/end_to_end/Compiled.h"
 
 namespace normc {
