@@ -117,7 +117,8 @@ std::pair<Value, Value> AccessLowering::range() {
     Value parts = atLeastOne(chunksOfSegment(phase_.number())), segment = l_.div(task(), parts);
     Value length = l_.div(units(), atLeastOne(segments_)), first = l_.mul(segment, length);
     Value begin = l_.add(first, l_.mul(l_.rem(task(), parts), size));
-    return {begin, l_.min(l_.add(begin, size), l_.add(first, length))};
+    const Value end = l_.min(l_.add(first, length), units());  // a GPU may have tasks without units
+    return {begin, l_.min(l_.add(begin, size), end)};
   }
   Value begin = l_.mul(task(), size);
   return {begin, l_.min(l_.add(begin, size), units())};

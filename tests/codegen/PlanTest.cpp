@@ -123,6 +123,51 @@ TEST(Plan, ScaledGroupsMustLieTogether) {
   EXPECT_EQ(reason(scaled, Strategy::Streamed), "group scaling of rows needs layout features_last");
 }
 
+TEST(Plan, SumsOfASegmentNeedTasksOfItsRows) {
+  const Problem rows = problemOf("adaptive_layer_norm:backward@f32[*x*x65536]");
+  EXPECT_EQ(reason(rows, Strategy::Split),
+            "gradients that are sums over the rows of a segment need tasks of its rows: strategy resident");
+  EXPECT_EQ(reason(rows, Strategy::Resident), "");
+  EXPECT_EQ(reason(problemOf("adaptive_layer_norm:forward@f32[*x*x65536]"), Strategy::Split), "");
+}
+
+/// Statistics of features need slabs of all segments, and the gradient of a segment's vector needs slabs of
+/// one.
+TEST(Plan, SumsOfASegmentBesideStatisticsOfFeaturesTakeTwoPhases) {
+  const std::string norm = "norm n from batch_norm {\n  modulate scale, shift\n}\n";
+  for (const char* rest : {":backward@f32[*x*x64]", ":backward@f32[*x64x*]{layout=channels_first}"}) {
+    Planned plan(problemOf(norm, rest), Strategy::Resident);
+    ASSERT_TRUE(plan.kernel()) << plan.error;
+    std::vector<std::string> phases;
+    for (auto phase : plan.kernel().getOps<PhaseOp>()) phases.push_back(phase.getSymName().str());
+    EXPECT_EQ(phases, (std::vector<std::string>{"statistics", "apply"})) << rest;
+  }
+}
+
+/// The stored sum is read again where the slab does not stay on chip: the residual may be in the same memory.
+TEST(Plan, AStoredSumIsReadInPlaceOfWhatItIsMadeOf) {
+  const std::string norm = "norm n from batch_norm {\n  residual before\n}\n";
+  const auto reads = [&](Strategy strategy) {
+    Planned plan(problemOf(norm, ":forward@f32[*x64]"), strategy);
+    EXPECT_TRUE(plan.kernel()) << plan.error;
+    std::vector<std::string> all;
+    plan.kernel().walk([&](SweepOp sweep) {
+      if (sweep->getParentOfType<SlabOp>().getHead()) return;
+      std::string names;
+      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
+        if (tensorNamed(name.getValue())) names += name.getValue().str() + " ";
+      for (auto name : sweep.getWrites().getAsRange<mlir::FlatSymbolRefAttr>())
+        names += ">" + name.getValue().str();
+      all.push_back(names);
+    });
+    return all;
+  };
+  EXPECT_EQ(reads(Strategy::Streamed),
+            (std::vector<std::string>{"x residual >residual_out", "bias residual_out >y"}));
+  EXPECT_EQ(reads(Strategy::Resident),
+            (std::vector<std::string>{"x residual ", "x residual >y>residual_out"}));
+}
+
 TEST(Plan, OnlyAStatisticOfARowIsSplit) {
   EXPECT_EQ(reason(problemOf("layer_norm:backward@f32[*x65536]"), Strategy::Split), "");
   EXPECT_EQ(reason(problemOf("batch_norm:forward@f32[*x64]"), Strategy::Split),

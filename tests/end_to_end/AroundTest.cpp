@@ -13,7 +13,8 @@ namespace {
 using codegen::Strategy;
 
 /// The problem of a built-in norm with more clauses. Nothing where the language refuses it.
-std::optional<Problem> problemWith(const std::string& base, const std::string& clauses, const std::string& rest) {
+std::optional<Problem> problemWith(const std::string& base, const std::string& clauses,
+                                   const std::string& rest) {
   std::string text = "norm n from " + base + " {\n  ";
   for (char c : clauses) text += c == ';' ? "\n  " : std::string(1, c);
   const auto specs = parseNorms(text + "\n}\n", "test");
@@ -43,7 +44,9 @@ const Clauses kClauses[] = {
     {"ModulationOfRows", "modulate shift, per = row; activation gelu_tanh"},
     {"FactorOfRows", "modulate scale(offset = 0), per = row; gate silu"},
     {"All", "residual before; modulate scale, shift; gate silu(per = segment); activation silu"},
-    {"AllInFront", "gate silu(at = before, per = segment); residual before; modulate scale(offset = -0.5); activation sigmoid"},
+    {"AllInFront",
+     "gate silu(at = before, per = segment); residual before; modulate scale(offset = -0.5); activation "
+     "sigmoid"},
 };
 
 struct Base {
@@ -119,7 +122,8 @@ TEST_P(Around, PassesTheGate) {
   EXPECT_GE(problems, 8) << "forward and backward, in every type";
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, Around, testing::Combine(testing::ValuesIn(kBases), testing::ValuesIn(kClauses)),
+INSTANTIATE_TEST_SUITE_P(Norms, Around,
+                         testing::Combine(testing::ValuesIn(kBases), testing::ValuesIn(kClauses)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name;
                          });
@@ -130,7 +134,8 @@ TEST(AroundSums, HaveTheSameBitsForAnyNumberOfThreads) {
     const auto problem = problemWith(base, "residual before; gate silu(per = segment); modulate scale, shift",
                                      ":backward@f32[*x*x96]");
     ASSERT_TRUE(problem);
-    auto schedule = codegen::cpu::defaultSchedule(*problem, hostIsa(), codegen::legalStrategies(*problem).front());
+    auto schedule =
+        codegen::cpu::defaultSchedule(*problem, hostIsa(), codegen::legalStrategies(*problem).front());
     schedule.grain = 16;
     for (const Extents& extents : {Extents{3, 700, 96}, Extents{50, 9, 96}}) {
       const gate::Trial trial{.extents = extents, .step = 3};

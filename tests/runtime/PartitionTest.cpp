@@ -1,7 +1,7 @@
 // How the units of a phase are cut, where no chunk may have units of two segments.
-#include "runtime/abi/Partition.h"
-
 #include <gtest/gtest.h>
+
+#include "runtime/abi/Partition.h"
 
 namespace normc::package {
 namespace {

@@ -179,7 +179,7 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   if (traits.columns) {  // 128 bytes of a row, so that there are many blocks of many rows
     s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * traits.dataBytes)));
     if (traits.sweepsColumnsTwice)
-      s.hold = heldElements(traits, arch) / (s.rows * s.vector * (traits.backward ? 2 : 1));
+      s.hold = heldElements(traits, arch) / (s.rows * s.vector * traits.columnReads);
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;

@@ -233,11 +233,13 @@ KernelTraits traitsOf(KernelOp kernel) {
     if (t.isXSized()) traits.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
     traits.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
   }
+  traits.columnReads = traits.backward ? 2 : 1;
   traits.updatesState = traits.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) {
                           return t.getRole() == package::Role::StateOut;
                         });
   llvm::SmallPtrSet<mlir::Operation*, 4> before;
   for (auto phase : kernel.getOps<PhaseOp>()) {
+    traits.bySegment |= phase.getBySegment();
     auto here = readIn(phase);
     for (TensorOp t : here) traits.rereads |= before.contains(t);
     before.insert(here.begin(), here.end());
@@ -262,6 +264,7 @@ KernelTraits traitsOf(KernelOp kernel) {
                                             [](SweepOp sweep) { return !sweep.getCondition(); });
       traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
       traits.segmentColumns |= slab.isPer(Axis::Segment);
+      traits.columnReads = std::max<int64_t>(traits.columnReads, readAlways(slab).size());
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.getOps<SweepOp>()) traits.columnSums += sweep.getSums().size();
     }
@@ -351,6 +354,7 @@ static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   Launch launch{.threads = kVectorThreads, .blocks = 1};
   for (auto slab : phase.getOps<SlabOp>()) {
+    if (!slab.hasSweeps() && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;

@@ -82,6 +82,8 @@ struct KernelTraits {
   bool f64Statistics = false;       ///< statistics in f64
   bool rereads = false;             ///< a phase reads an X-sized tensor that one before it has read
   bool conditional = false;         ///< a sweep of a line has a condition
+  bool bySegment = false;           ///< a phase is cut by segment
+  int64_t columnReads = 1;          ///< X-sized tensors that a column reads
   bool peelable =
       false;  ///< every phase can peel its runs, so operands may begin anywhere and accesses are wide
   bool congruent = false;  ///< the same if runs stay in registers, because some phases take congruent rows
