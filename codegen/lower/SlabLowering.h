@@ -123,7 +123,8 @@ class SlabLowering {
   mlir::Value sampledAt(ProbeOp, const Coordinates&, int64_t lanes, mlir::Value mask = {});
   /// Returns the lanes of an element of the tensor beside `lanes` elements of x; 0 if all have the same.
   int64_t lanesBeside(TensorOp t, int64_t lanes) {
-    return t.hasAxis(kind_ == Kind::Column ? Axis::Feature : f_.kernel().contiguousAxis()) ? lanes : 0;
+    const bool features = kind_ == Kind::Column && !isAcrossChannels();
+    return t.hasAxis(features ? Axis::Feature : f_.kernel().contiguousAxis()) ? lanes : 0;
   }
   /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end,

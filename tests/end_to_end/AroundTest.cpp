@@ -4,7 +4,6 @@
 
 #include "codegen/plan/Planner.h"
 #include "dsl/Library.h"
-#include "dsl/Norms.h"
 #include "tests/end_to_end/Compiled.h"
 
 namespace normc {
@@ -17,7 +16,7 @@ std::optional<Problem> problemWith(const std::string& base, const std::string& c
                                    const std::string& rest) {
   std::string text = "norm n from " + base + " {\n  ";
   for (char c : clauses) text += c == ';' ? "\n  " : std::string(1, c);
-  const auto specs = parseNorms(text + "\n}\n", "test");
+  const auto specs = readNorms(text + "\n}\n", "test");
   if (!specs) {
     ADD_FAILURE() << normc::text(specs.errors());
     return std::nullopt;
