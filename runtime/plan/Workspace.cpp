@@ -36,8 +36,10 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
   }
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!operand.written()) return bytesOfZeros(kernel, operand, sizes, leftOut);
-  if (operand.tensorShape != TensorShape::Elements)
-    return multiply(elements(factorsOf(operand.tensorShape), sizes), width);
+  if (operand.tensorShape != TensorShape::Elements) {  // vectors of features
+    const int64_t vectors = operand.tensorShape == TensorShape::PerSegment ? sizes.segments : 1;
+    return multiply(multiply(vectors, sizes.features), width);
+  }
   if (kernel.onCuda()) return 0;  // such a kernel tests the pointer
   // One row of the contiguous axis for each task, which every row of the task overwrites. If that is too much
   // memory, all tasks share one row, because no code reads it.

@@ -189,6 +189,27 @@ TEST(Around, TheWorkspaceIsEnoughForWhateverIsLeftOut) {
   }
 }
 
+TEST(Around, ScratchOfAVectorForEachSegmentIsAsLongAsTheTensor) {
+  Around all(5, 40), some(5, 40);
+  all.run();
+  some.forwardPlan(some.forward());
+  // Too little scratch for the gradients of the modulation would overlap the partials of dgate.
+  EXPECT_EQ(some.backward([](Call& c) { c.dmodScale = c.dmodShift = {}; }), "accepted");
+  EXPECT_EQ(some.dgate, all.dgate);
+  Call none = some.backward();
+  none.workspace.bytes = 0;
+  const auto needed = [&](Call call) {
+    const std::string text = refusal([&] { some.backwardPlan(call); });
+    return std::stoll(text.substr(text.find("needs ") + 6));
+  };
+  Call without = none;
+  without.dmodScale = {};
+  EXPECT_EQ(needed(without) - needed(none), 3 * 40 * 4 + 32) << "a multiple of 64 bytes";
+  without = none;
+  without.dresidualOut = {};
+  EXPECT_EQ(needed(without) - needed(none), 40 * 4 + 32) << "one row";
+}
+
 TEST(Around, RefusesVectorsOfOtherShapes) {
   Around a;
   EXPECT_EQ(a.forward([&](Call& c) { c.modScale = {a.modScale.data(), {12}}; }),
