@@ -375,7 +375,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // A task is worth waking a thread for, and the partial sums that it leaves are little work compared with
   // it.
   const bool partials = perFeature || isBackward(problem.entry);
-  if (isAcrossChannels(problem)) s.grain = rowsOf(2 * kTaskBytes, problem, 4096);
+  if (isAcrossChannels(problem)) s.grain = rowsOf(kRunsTaskBytes, problem, 4096);
   if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
     if (partials && perRow)

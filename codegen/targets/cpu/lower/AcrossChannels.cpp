@@ -14,8 +14,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The bytes of a piece in the tensors that its sweeps read. The next piece is prefetched beside it.
-static constexpr int64_t kPieceBytes = 256 << 10;
+/// The bytes of a piece in the tensors that its sweeps read, and if they are several. The next piece is
+/// prefetched beside it.
+static constexpr int64_t kPieceBytes = 512 << 10, kPieceBytesOfSeveral = 256 << 10;
 /// The same where it has whole runs: short pieces of runs that begin inside cache lines cost more than cache.
 static constexpr int64_t kWholeBytes = 4 << 20;
 /// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
@@ -89,7 +90,8 @@ Value PhaseLowering::rowsOfPiece(Value rows) {
     return l_.min(l_.div(l_.index(bytes), atLeast(row, 1)), l_.index(most));
   };
   Value isWhole = l_.isFalse(l_.less(rowsOf(kWholeBytes), f_.rows()));
-  Value fit = l_.select(isWhole, l_.index(most), atLeast(rowsOf(kPieceBytes), kLeastRows));
+  Value fit = l_.select(isWhole, l_.index(most),
+                        atLeast(rowsOf(inputs.size() > 1 ? kPieceBytesOfSeveral : kPieceBytes), kLeastRows));
   Value equal = ceilDiv(rows, atLeast(ceilDiv(rows, fit), 1));
   return l_.mul(ceilDiv(atLeast(equal, 1), l_.index(line)), l_.index(line));
 }
