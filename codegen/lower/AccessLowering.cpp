@@ -154,6 +154,12 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
     Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
     if (!t.isXSized()) return l_.add(position, at.row);
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
+    // The features of a step are a number apart, whose distance is computed once, outside of loops.
+    if (auto sum = pitched.getDefiningOp<arith::AddIOp>();
+        sum && !featuresLast_ && Loops::constant(sum.getRhs())) {
+      position = l_.add(position, l_.mul(sum.getRhs(), stride.row));
+      pitched = sum.getLhs();
+    }
     position = l_.add(position, l_.mul(pitched, stride.row));
     // An output that the caller leaves out has scratch for each task.
     if (t.getAccess() == package::Access::Write && stride.task)

@@ -333,7 +333,7 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
 /// prefetched; without prefetch many concurrent streams are slower than one. A narrow row alone is written so
 /// soon that memory is hardly idle, unless its type has to be converted.
 static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
-  if (isAcrossChannels(problem)) return isBackward(problem.entry) ? 4 : 8;
+  if (isAcrossChannels(problem)) return 4;
   // A task may have fewer channels than a step would take.
   if (problem.layout == Layout::ChannelsFirst) return strategy == Strategy::Streamed ? 1 : 4;
   const bool wide = bytes(problem.data) > 2, backward = isBackward(problem.entry);
@@ -375,7 +375,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // A task is worth waking a thread for, and the partial sums that it leaves are little work compared with
   // it.
   const bool partials = perFeature || isBackward(problem.entry);
-  if (isAcrossChannels(problem)) s.grain = rowsOf(kTaskBytes, problem, 4096);
+  if (isAcrossChannels(problem)) s.grain = rowsOf(kRunsTaskBytes, problem, 4096);
   if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
     if (partials && perRow)

@@ -14,15 +14,16 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The bytes of a piece in the tensors that its sweeps read. The next piece is prefetched beside it.
-static constexpr int64_t kPieceBytes = 256 << 10;
+/// The bytes of a piece in the tensors that its sweeps read, and if they are several. The next piece is
+/// prefetched beside it.
+static constexpr int64_t kPieceBytes = 512 << 10, kPieceBytesOfSeveral = 256 << 10;
 /// The same where it has whole runs: short pieces of runs that begin inside cache lines cost more than cache.
-static constexpr int64_t kWholeBytes = 1 << 20;
+static constexpr int64_t kWholeBytes = 4 << 20;
 /// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
 /// for an earlier store with the same offset in a page.
 static constexpr int64_t kPlaceBytes = 4096, kApartBytes = 1024;
-/// Pieces begin at multiples of so many rows of a run: whole cache lines of any type.
-static constexpr int64_t kPieceStep = kCacheLine;
+/// The fewest rows of a piece that is not a whole run, whatever the features.
+static constexpr int64_t kLeastRows = 64;
 
 Value PhaseLowering::placeOf(Value v) { return pieceValues_.lookup(v); }
 
@@ -70,24 +71,29 @@ void PhaseLowering::allocatePiece(SlabOp s) {
 /// Returns the most rows of a piece.
 int64_t PhaseLowering::mostOfPiece() { return kPlaceBytes * 8 / f_.statistics().getIntOrFloatBitWidth(); }
 
-/// Returns the rows of a piece of at most `rows`: pieces are equally long.
+/// Returns the rows of a piece if a task has so many of a segment. Pieces begin at whole cache lines of a run
+/// that does, and are equally long.
 Value PhaseLowering::rowsOfPiece(Value rows) {
-  int64_t bytes = 0;
+  int64_t size = 0;
   llvm::DenseSet<Operation*> inputs;
   for (auto sweep : slab_.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized() && inputs.insert(t).second)
-        bytes += t.getType().getIntOrFloatBitWidth() / 8;
+        size = t.getType().getIntOrFloatBitWidth() / 8;
+  const int64_t line = kCacheLine / size, most = mostOfPiece();
   auto atLeast = [&](Value v, int64_t n) -> Value {
     return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(n));
   };
   auto ceilDiv = [&](Value v, Value by) { return l_.div(l_.add(v, l_.sub(by, l_.index(1))), by); };
-  Value row = atLeast(l_.mul(f_.groupWidth(Axis::Group), l_.index(bytes)), 1);
-  Value fit = l_.min(atLeast(l_.roundDown(l_.div(l_.index(kPieceBytes), row), kPieceStep), kPieceStep),
-                     l_.index(mostOfPiece()));
-  Value whole = l_.min(l_.div(l_.index(kWholeBytes), row), l_.index(mostOfPiece()));
-  Value pieces = l_.select(l_.less(whole, rows), atLeast(ceilDiv(rows, fit), 1), l_.index(1));
-  return l_.mul(ceilDiv(ceilDiv(rows, pieces), l_.index(kPieceStep)), l_.index(kPieceStep));
+  auto rowsOf = [&](int64_t bytes) {
+    Value row = l_.mul(f_.groupWidth(Axis::Group), l_.index(size * int64_t(inputs.size())));
+    return l_.min(l_.div(l_.index(bytes), atLeast(row, 1)), l_.index(most));
+  };
+  Value isWhole = l_.isFalse(l_.less(rowsOf(kWholeBytes), f_.rows()));
+  Value fit = l_.select(isWhole, l_.index(most),
+                        atLeast(rowsOf(inputs.size() > 1 ? kPieceBytesOfSeveral : kPieceBytes), kLeastRows));
+  Value equal = ceilDiv(rows, atLeast(ceilDiv(rows, fit), 1));
+  return l_.mul(ceilDiv(atLeast(equal, 1), l_.index(line)), l_.index(line));
 }
 
 void PhaseLowering::acrossChannels(SlabOp s, Value begin, Value end) {
@@ -103,9 +109,9 @@ void PhaseLowering::acrossChannels(SlabOp s, Value begin, Value end) {
         Piece p{.at = {.segment = segment, .row = row, .feature = l_.mul(group, width), .group = group}};
         p.at.chunk = f_.task();
         p.rows = l_.min(step, l_.sub(to, row));
-        // Behind the last piece of the rows come the features of the next group, or segment.
-        Value behind = l_.add(row, step), more = l_.less(behind, to);
-        p.nextRow = l_.select(more, behind, from), p.nextFeature = l_.select(more, zero, width);
+        // Behind the last piece of a segment, be it another task's, come the next features in memory.
+        Value behind = l_.add(row, step), more = l_.less(behind, rows);
+        p.nextRow = l_.select(more, behind, zero), p.nextFeature = l_.select(more, zero, width);
         piece_ = &p, runBegin_ = row;
         next_ = inLarge_ && schedule_.getFetch() ? p.nextRow : Value();
         piece(s);
@@ -217,7 +223,8 @@ void PhaseLowering::featuresBetween(Sweep& s, Value first, Value last, int64_t c
 /// Steps add to the lowest level of the sums. Where there is a rest, of single features, it is a sum of that
 /// level, too.
 void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
-  const int64_t together = s.rowsTogether(rowsTogether());
+  // The order of a sum is the same in a large call.
+  const int64_t together = s.rowsTogether(schedule_.getRows());
   // Fewer terms that are not added first.
   const int64_t chain = together == 1 ? kLongestChain / 2 : kLongestChain;
   const Value none = l_.index(0), features = f_.groupWidth(Axis::Group),

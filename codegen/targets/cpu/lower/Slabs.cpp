@@ -45,17 +45,18 @@ void PhaseLowering::run() {
 /// True if a task has rows of every feature, with layout channels_first.
 bool PhaseLowering::takesChannels() { return !f_.featuresLast() && f_.phase().hasUnits(Axis::Row); }
 
-/// The number of segments from which on a segment of a stream is never divided between tasks.
+/// The number of segments from which on a segment is never divided between tasks.
 static constexpr int64_t kManySegments = 16;
 
-/// Gives a task the segments that begin in its range, so that runs stay whole, unless segments have more rows
-/// than a task. Streams have whole runs if there are many segments, too: pieces of 4 KiB of each run took 1.7
-/// times as long in memory.
+/// Gives a task the segments that begin in its range, so that runs stay whole, unless there are few segments
+/// with more rows than a task. Pieces of 4 KiB of each run took 1.7 times as long in memory as whole runs.
+/// Across channels runs that are longer than a piece are not whole anyway.
 void PhaseLowering::takeWholeSegments() {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
-  Value cuts = l_.less(f_.chunkUnits(), rows);
-  if (llvm::none_of(f_.phase().getOps<SlabOp>(), [](SlabOp s) { return s.isAcrossChannels(); }))
-    cuts = arith::AndIOp::create(l_.b, l_.loc, cuts, l_.less(f_.segments(), l_.index(kManySegments)));
+  Value pays = l_.less(f_.segments(), l_.index(kManySegments));
+  if (llvm::any_of(f_.phase().getOps<SlabOp>(), [](SlabOp s) { return s.isAcrossChannels(); }))
+    pays = arith::OrIOp::create(l_.b, l_.loc, pays, l_.less(l_.index(mostOfPiece()), rows));
+  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), pays);
   auto rounded = [&](Value unit) {
     Value up = l_.mul(l_.div(l_.add(unit, l_.sub(rows, l_.index(1))), rows), rows);
     return l_.select(cuts, unit, l_.min(up, units));
