@@ -113,6 +113,14 @@ TEST_F(Compile, EmitShowsOneTarget) {
   EXPECT_TRUE(contains(o.err, "--emit shows one target; --target has 2"));
 }
 
+TEST_F(Compile, PtxOnlyIsForGpus) {
+  const Outcome o =
+      normc({"compile", "layer_norm:infer@f32[*x64]", "--target", "x86-64-v3", "--ptx-only", "-o", "p.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--ptx-only is for GPUs, and no --target is one"));
+  EXPECT_TRUE(contains(o.err, "add a GPU, e.g. --target sm_90, or leave it out"));
+}
+
 TEST_F(Compile, PrintsTheModuleAfterPasses) {
   const auto after = [&](const std::string& passes, bool json = false) {
     std::vector<std::string> line{

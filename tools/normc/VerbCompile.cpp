@@ -229,6 +229,10 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
   if (!flags.emit.empty()) return emit(flags, out);
   if (!flags.printAfter.empty()) return printAfter(flags, out);
   const std::vector<Job> jobs = jobsOf(flags, out);
+  const auto onGpu = [](const Job& job) { return job.target->device() != "cpu"; };
+  if (flags.ptxOnly && std::none_of(jobs.begin(), jobs.end(), onGpu))
+    throw usage("--ptx-only is for GPUs, and no --target is one",
+                "add a GPU, e.g. --target sm_90, or leave it out");
   if (flags.output.empty())
     throw usage("normc compile needs the name of the package to write",
                 "-o FILE.npk; or --emit STAGE for text");
@@ -271,7 +275,7 @@ Action declareCompile(CLI::App& parser) {
       "Show the module after passes instead, e.g. norm-to-loops, norm-to-gpu, cse; a wrong name lists them");
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.add_flag("--ptx-only", flags->ptxOnly,
-                  "For GPUs PTX alone, which the driver compiles: half the size");
+                  "Leave out cubins: a smaller package, whose PTX the driver compiles when a plan is made");
   parser.footer(
       "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "
       "problems\n"
