@@ -107,8 +107,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   listOption(app, "--entries", options.entries, "forward, backward, infer, infer_backward",
              [](const std::string& word) {
                std::map<std::string, Entry> known;
-               for (const Entry each : {Entry::Forward, Entry::Backward, Entry::Infer, Entry::InferBackward})
-                 known.emplace(name(each), each);
+               for (const Entry each : kEntries)
+                 if (!isOverRanks(each)) known.emplace(name(each), each);
                return oneWord<Entry>(word, known, "");
              });
   app.add_flag("--channels-first", options.channelsFirst, "segments x features x rows");
