@@ -12,12 +12,10 @@ namespace normc::bench {
 namespace {
 
 const char kFooter[] =
-    "Every race runs our kernels, oneDNN and PyTorch where they are, and plain copies with the reads and "
-    "writes\n"
-    "of our kernels, on tensors of the same shape, in turns; of a norm with clauses around it also the bare\n"
-    "norm and elementwise loops apart from it. A ratio is the median of paired samples; the brackets hold 95 "
-    "%\n"
-    "of its bootstrap. Below 1 our kernel is the faster one.\n"
+    "Every race runs our kernels, oneDNN and PyTorch where they are, and plain copies with the reads and\n"
+    "writes of our kernels, on tensors of the same shape, in turns; of a norm with clauses around it also\n"
+    "the bare norm and elementwise loops apart from it. A ratio is the median of paired samples; the\n"
+    "brackets hold 95 % of its bootstrap. Below 1 our kernel is the faster one.\n"
     "Example: normc-bench --norms layer_norm --features 768,1024 --rows 128,memory --threads 1";
 
 /// CLI11 repeats a value for each comma itself; this turns one word into one value, or explains.
