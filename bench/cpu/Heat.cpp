@@ -114,6 +114,8 @@ const char* name(Who who) {
       return "oneDNN";
     case Who::Torch:
       return "PyTorch";
+    case Who::TorchCompiled:
+      return "PyTorch compiled";
     case Who::CachedCopy:
       return "copy";
     case Who::StreamingCopy:
@@ -202,8 +204,11 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
         starters.add(Who::OneDnn, problem.spec->name, traffic, std::move(peer), why);
       }
       if (torch) {
-        auto peer = torch->make(problem, plan.shape, plan.threads, why);
+        auto peer = torch->make(problem, plan.shape, plan.threads, false, why);
         starters.add(Who::Torch, problem.spec->name, traffic, std::move(peer), why);
+        if (!apart::bareOf(problem)) continue;
+        peer = torch->make(problem, plan.shape, plan.threads, true, why);
+        starters.add(Who::TorchCompiled, problem.spec->name, traffic, std::move(peer), why);
       }
     }
     const double peerBefore = torch ? torch->seconds() : 0;

@@ -29,7 +29,7 @@ struct HeatPlan {
   std::string text(const std::string& sizes) const;
 };
 
-enum class Who { Ours, Halide, Before, Apart, OneDnn, Torch, CachedCopy, StreamingCopy };
+enum class Who { Ours, Halide, Before, Apart, OneDnn, Torch, TorchCompiled, CachedCopy, StreamingCopy };
 const char* name(Who);
 
 /// Kernels of the same problems: from the other generator, and of a package that another build compiled.

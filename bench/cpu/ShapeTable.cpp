@@ -65,7 +65,7 @@ std::string shapeTable(const std::vector<Heat>& heats, Who peer) {
 std::string shapeTables(const std::vector<Heat>& heats) {
   std::string text = shapeTable(heats, Who::Apart);
   if (text.empty()) return text;
-  for (const Who peer : {Who::OneDnn, Who::Torch}) text += shapeTable(heats, peer);
+  for (const Who peer : {Who::OneDnn, Who::Torch, Who::TorchCompiled}) text += shapeTable(heats, peer);
   return text;
 }
 

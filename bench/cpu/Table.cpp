@@ -42,7 +42,7 @@ std::string remarks(const Heat& heat) {
   return result;
 }
 
-const Who kPeers[] = {Who::Halide, Who::Before, Who::Apart, Who::OneDnn, Who::Torch};
+const Who kPeers[] = {Who::Halide, Who::Before, Who::Apart, Who::OneDnn, Who::Torch, Who::TorchCompiled};
 
 /// Returns the peers that have a column: oneDNN and PyTorch, and those others that ran.
 std::vector<Who> peersOf(const Heat& heat) {
