@@ -108,6 +108,7 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
                 {"reads_bias", prepared.readsBias},
                 {"reads_state", prepared.readsState},
                 {"writes_state", prepared.writesState},
+                {"neutral_scale", prepared.neutralScale},
                 {"numbers", numbers}}
                .dump();
     *result = said.c_str();

@@ -70,6 +70,8 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     readsState |= (field.access & NORMC_FIELD_READ) != 0;
     writesState |= (field.access & NORMC_FIELD_WRITTEN) != 0;
   }
+  for (const normc_number_info& number : plan.numbers())
+    if (number.name == std::string_view("scale_offset")) neutralScale = 1 - number.value;
   const normc_sizes sizes = Plan::sizes(1, 1, text.features);
   host::check(normc_plan_partial_bytes(plan.get(), &sizes, &partialBytes));
   for (const normc_tensor_info& tensor : plan.tensors()) {

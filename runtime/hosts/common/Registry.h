@@ -55,6 +55,7 @@ struct Prepared {
   bool readsState = false, writesState = false;
   size_t partialBytes = 0;  ///< of the sums of one rank
 };
+  double neutralScale = 1;  ///< the scale whose factor is 1
 
 class Registry {
  public:

@@ -95,7 +95,7 @@ Call::Call(Entry entry, const Tensor& given, Optional scale, Optional bias, Opti
   scaleType_ = request.params.bits       ? request.params
                : request.data.bits == 64 ? request.data
                                          : DLDataType{kDLFloat, 32, 1};
-  if (plan_->scale) args_.scale = parameter(scale, 1);
+  if (plan_->scale) args_.scale = parameter(scale, plan_->neutralScale);
   if (plan_->bias) args_.bias = parameter(bias, 0);
   if (entry == Entry::Forward || entry == Entry::Infer) {
     if (!plan_->scale && scale) throw std::invalid_argument(text().name + " has no scale, but one is given");

@@ -38,10 +38,10 @@ class Norm:
         return f"normc.jax.Norm({self._spec.text!r})"
 
     def init(self, dtype=jnp.float32):
-        """Returns scale and bias, those that the norm has, as a dict: {"scale": ones, "bias": zeros}."""
+        """Returns scale and bias, those that the norm has, as a dict: a factor of 1, and a bias of 0."""
         known = self._facts(dtype)
-        starts = {"scale": jnp.ones, "bias": jnp.zeros}
-        return {name: start(self.features, dtype) for name, start in starts.items() if known[name]}
+        starts = {"scale": known["neutral_scale"], "bias": 0.0}
+        return {name: jnp.full(self.features, start, dtype) for name, start in starts.items() if known[name]}
 
     def init_state(self, dtype=jnp.float32):
         """Returns the state before the first step, for data of a type."""
@@ -65,8 +65,8 @@ class Norm:
         self._check_x(x)
         known = self._facts(x.dtype, mask=mask is not None)
         parameter = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
-        scale = self._parameter("scale", scale, known["scale"], parameter, jnp.ones)
-        bias = self._parameter("bias", bias, known["bias"], parameter, jnp.zeros)
+        scale = self._parameter("scale", scale, known["scale"], parameter, known["neutral_scale"])
+        bias = self._parameter("bias", bias, known["bias"], parameter, 0.0)
         mask = self._mask(mask, x)
         fields = self._fields(state, known["state"])
         x, scale, bias, mask = _calls.together((x, scale, bias, mask))
@@ -110,7 +110,7 @@ class Norm:
                 raise ValueError(f"{self.name} has no {what}, but one is given")
             return None
         if value is None:
-            return start(self.features, dtype)
+            return jnp.full(self.features, start, dtype)
         value = jnp.asarray(value)
         if value.shape != (self.features,):
             raise ValueError(f"{what} has the shape {list(value.shape)}; {self.name} takes [{self.features}]")

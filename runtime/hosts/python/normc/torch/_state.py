@@ -16,7 +16,7 @@ class Norm(StateKept, torch.nn.Module):
     features    the size of the last dimension, or of dimension 1 with layout="channels_first"
     options     what the norm leaves open: {"groups": 32}
     numbers     values that replace those of the text: {"epsilon": 1e-6}
-    affine      False: scale 1 and bias 0
+    affine      False: a factor of 1 and a bias of 0
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
     commit      when the state takes what a training step makes, for norms whose backward changes it:
@@ -44,8 +44,10 @@ class Norm(StateKept, torch.nn.Module):
             raise ValueError(f"{name} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known['numbers']))}")
         self._carried = _ops.library.facts(self.text, "backward", "f32", "")["writes_state"]
         made = {"device": device, "dtype": dtype}
-        for parameter, start, has in (("weight", torch.ones, known["scale"]), ("bias", torch.zeros, known["bias"])):
-            self.register_parameter(parameter, torch.nn.Parameter(start(features, **made)) if affine and has else None)
+        starts = ("weight", known["neutral_scale"], known["scale"]), ("bias", 0.0, known["bias"])
+        for parameter, start, has in starts:
+            value = torch.nn.Parameter(torch.full((features,), start, **made)) if affine and has else None
+            self.register_parameter(parameter, value)
         kind = torch.float64 if (dtype or torch.get_default_dtype()) == torch.float64 else torch.float32
         self._fields = [field["name"] for field in known["state"]]
         for field in known["state"]:
