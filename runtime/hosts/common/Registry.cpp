@@ -78,12 +78,15 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     const std::string_view is = tensor.name;
     if (is == "scale") scale = true;
     if (is == "y") y = true;
+    if (is == "x") readsX = tensor.use == NORMC_TENSOR_READ;
     if (is == "dx") dx = true;
     if (is == "bias") bias = true;
     if (is == "scale") readsScale = tensor.use == NORMC_TENSOR_READ;
     if (is == "bias") readsBias = tensor.use == NORMC_TENSOR_READ;
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
+    const auto row = std::ranges::find(kAround, is, &AroundRow::name);
+    if (row != kAround.end()) around.push_back({&*row, tensor.use, tensor.shape, tensor.same_as});
   }
 }
 
