@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from .. import _library
+from .. import _around, _library
 from . import _calls
 
 _SHAPES = {"features_last": "*x{}", "segments": "*x*x{}", "channels_first": "*x{}x*"}
@@ -55,10 +55,13 @@ class Norm:
         """The fields of the state that backward changes: their cotangent is their next value."""
         return tuple(field["name"] for field in self._facts(jnp.float32, "backward")["state"] if field["written"])
 
-    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None, axis_name=None):
-        """Returns y, or (y, next state) if the norm has a state. A scale that is left out is 1, a bias 0.
+    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None, axis_name=None, **around):
+        """Returns y, or (y, next state) if the norm has a state; (y, residual_out) stand for y where the norm has a
+        stream of residuals. A factor that is left out is 1, a bias 0.
 
         mask        bool, in the shape of x without features; True for real rows
+        around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift
+                    (docs/around-a-norm.md)
         axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
         """
         x = jnp.asarray(x)
@@ -69,7 +72,10 @@ class Norm:
         bias = self._parameter("bias", bias, known["bias"], parameter, 0.0)
         mask = self._mask(mask, x)
         fields = self._fields(state, known["state"])
-        x, scale, bias, mask = _calls.together((x, scale, bias, mask))
+        around = self._beside(x, around, known)
+        if around and axis_name is not None:
+            raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
+        x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
         if fields and training and axis_name is not None:
             axes = axis_name if isinstance(axis_name, tuple) else (axis_name,)
             if self.carried and not _calls.varying(x).issuperset(axes):
@@ -79,9 +85,11 @@ class Norm:
             y, following = _calls.train_over(self._spec, axes, x, scale, bias, mask, fields)
         elif training or not fields:
             self._check_shards(x, fields)
-            y, following = _calls.train(self._spec, x, scale, bias, mask, fields)
+            made, following = _calls.train(self._spec, x, scale, bias, mask, fields, around)
+            y = made if made[1:] else made[0]
         else:
-            y, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields), fields
+            made, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields, around), fields
+            y = made if made[1:] else made[0]
         if not fields:
             return y
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
@@ -117,6 +125,18 @@ class Norm:
         if not jnp.issubdtype(value.dtype, jnp.floating) or value.dtype.itemsize > jnp.dtype(dtype).itemsize:
             raise TypeError(f"{what} has the type {value.dtype}; {self.name} computes with {jnp.dtype(dtype)}")
         return value.astype(dtype)
+
+    def _beside(self, x, around, known):
+        inputs, _ = _around.inputs_of(known)
+        shapes = {each["name"]: each["shape"] for each in known["around"]}
+        made = []
+        for name, value in zip(inputs, _around.ordered(self.name, inputs, around)):
+            value, shape = jnp.asarray(value), _calls.around_shape(self._spec, x, shapes[name])
+            if value.shape != shape or value.dtype != x.dtype:
+                raise ValueError(f"{name} is {value.dtype}{list(value.shape)}; {self.name} takes "
+                                 f"{x.dtype}{list(shape)}")
+            made.append(value)
+        return tuple(made)
 
     def _mask(self, mask, x):
         if mask is None:
