@@ -196,3 +196,11 @@ def test_a_state_that_backward_changes(tmp_path):
             seen += [value, gradients, state]
         made.append(seen)
     close(*made, 1e-4)
+
+
+def test_a_residual_behind_the_norm_has_no_gradient_in_masked_rows():
+    norm, params, given, _ = made("gemma_sandwich")
+    mask = jnp.arange(5) < jnp.array([[5], [3]])
+    assert not called(norm, params, given, mask=mask)[~mask].any()
+    with pytest.raises(NotImplementedError, match="the gradient of the residual of gemma_sandwich is dy, also in rows"):
+        jax.grad(lambda given: loss(called(norm, params, given, mask=mask)))(given)

@@ -170,6 +170,18 @@ def test_masked_rows():
     assert not any(value.grad[~mask].any() for value in inputs.values())
 
 
+def test_a_residual_behind_the_norm_has_no_gradient_in_masked_rows():
+    case = CASES["gemma_sandwich"]
+    module, inputs = case.module(), case.inputs()
+    mask = torch.arange(5) < torch.tensor([[5], [3]])
+    x = inputs["x"].requires_grad_()
+    y = module(x, mask, residual=inputs["residual"])
+    y.sum().backward()
+    assert not y[~mask].any() and not x.grad[~mask].any() and x.grad[mask].any()
+    with pytest.raises(NotImplementedError, match="the gradient of the residual of gemma_sandwich is dy, also in rows"):
+        module(x, mask, residual=inputs["residual"].requires_grad_())
+
+
 def function_of(case):
     """Returns a loss as a function of parameters, inputs and buffers, and these."""
     module, inputs = case.module(), case.inputs()
