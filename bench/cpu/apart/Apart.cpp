@@ -57,26 +57,29 @@ class Apart : public Contestant {
  public:
   Apart(const Kernels& kernels, const Problem& problem, const Problem& bare, const Neighbours& neighbours,
         const Tensors& tensors, int threads, Way way, Scratch& scratch)
-      : way_(way), places_(tensors, scratch) {
+      : way_(way),
+        pool_(threads - 1),
+        kernels_(kernels.onThreads(&Apart::parallel, &pool_)),
+        places_(tensors, scratch) {
     place(problem, neighbours, way);
     TensorSet set = tensors;
     set.memory[kX] = places_.held(Role::Input), set.memory[kY] = places_.held(Role::Output);
     if (isBackward(problem.entry))
       set.memory[kDy] = places_.held(Role::Above), set.memory[kDx] = places_.held(Role::Below);
-    buffers_.emplace(planOf(kernels, bare, bare.entry, tensors, threads), bare, sizesOf(tensors), set);
+    buffers_.emplace(planOf(kernels_, bare, bare.entry, tensors, threads), bare, sizesOf(tensors), set);
     const auto bind = [&](const std::optional<Neighbour>& neighbour, std::unique_ptr<LoopOnThreads>& loop) {
-      if (neighbour) loop = bound(*neighbour, *problem.spec, tensors, threads);
+      if (neighbour) loop = bound(*neighbour, *problem.spec, tensors);
     };
     if (isBackward(problem.entry)) {
       const Neighbours ahead = *neighboursOf(*problem.spec, false);
       std::unique_ptr<LoopOnThreads> before, keep;
       bind(ahead.first, before), bind(neighbours.keep, keep);
       if (before) before->run();
-      buffers_->saveFrom(planOf(kernels, bare, Entry::Forward, tensors, threads));
+      buffers_->saveFrom(planOf(kernels_, bare, Entry::Forward, tensors, threads));
       if (keep) keep->run();
     }
     bind(neighbours.first, first_), bind(neighbours.last, last_);
-    norm_.emplace(planOf(kernels, bare, bare.entry, tensors, threads), *buffers_);
+    norm_.emplace(planOf(kernels_, bare, bare.entry, tensors, threads), *buffers_);
   }
 
   double run(int64_t calls) override {
@@ -118,8 +121,7 @@ class Apart : public Contestant {
     neighbours.last ? between(Role::Below, kDx) : places_.put(Role::Below, kDx);
   }
 
-  std::unique_ptr<LoopOnThreads> bound(const Neighbour& neighbour, const Spec& spec, const Tensors& tensors,
-                                       int threads) const {
+  std::unique_ptr<LoopOnThreads> bound(const Neighbour& neighbour, const Spec& spec, const Tensors& tensors) {
     Loop loop;
     loop.op = neighbour.op, loop.bf16 = tensors.data == DType::BF16;
     loop.features = tensors.shape.features, loop.rowsOfSegment = tensors.shape.rows;
@@ -130,10 +132,19 @@ class Apart : public Contestant {
     loop.streaming = way_.streaming && mayStream(loop);
     const std::array<void*, 2> sums = {places_.address(neighbour.sums[0]),
                                        places_.address(neighbour.sums[1])};
-    return std::make_unique<LoopOnThreads>(loop, tensors.shape.segments, sums, threads);
+    return std::make_unique<LoopOnThreads>(loop, tensors.shape.segments, sums, pool_);
+  }
+
+  /// Runs tasks of the norm on the threads of the loops.
+  static int parallel(void* pool, int64_t count, normc_task task, void* data) {
+    auto* const threads = static_cast<runtime::Pool*>(pool);
+    threads->run(count, threads->workers() + 1, task, data);
+    return 0;
   }
 
   Way way_;
+  runtime::Pool pool_;
+  Kernels kernels_;
   Places places_;
   std::optional<Buffers> buffers_;
   std::optional<Subject> norm_;

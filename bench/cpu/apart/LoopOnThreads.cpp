@@ -6,17 +6,18 @@
 
 namespace normc::bench::apart {
 
-LoopOnThreads::LoopOnThreads(const Loop& loop, int64_t segments, std::array<void*, 2> sums, int threads)
+LoopOnThreads::LoopOnThreads(const Loop& loop, int64_t segments, std::array<void*, 2> sums,
+                             runtime::Pool& pool)
     : loop_(loop),
       segments_(segments),
       sums_(sums),
       sumCount_(countsOf(loop.op).sums),
-      threads_(threads),
-      parts_(threads == 1 ? 1 : int64_t(threads) * 16),
-      pool_(threads - 1) {
+      threads_(pool.workers() + 1),
+      parts_(threads_ == 1 ? 1 : int64_t(threads_) * 16),
+      pool_(&pool) {
   if (sumCount_ == 0) return;
-  if (threads > 1)
-    partsOfSegment_ = std::min(loop.rowsOfSegment, (int64_t(threads) * 4 + segments - 1) / segments);
+  if (threads_ > 1)
+    partsOfSegment_ = std::min(loop.rowsOfSegment, (int64_t(threads_) * 4 + segments - 1) / segments);
   parts_ = segments * partsOfSegment_;
   direct_ = partsOfSegment_ == 1 && !loop.bf16;
   if (!direct_) partials_.resize(size_t(parts_ * sumCount_ * loop.features));
@@ -24,7 +25,7 @@ LoopOnThreads::LoopOnThreads(const Loop& loop, int64_t segments, std::array<void
 
 void LoopOnThreads::run() {
   const auto task = [](void* self, int64_t index) { static_cast<LoopOnThreads*>(self)->part(index); };
-  pool_.run(parts_, threads_, task, this);
+  pool_->run(parts_, threads_, task, this);
   if (direct_) return;
   for (int64_t segment = 0; segment < segments_; ++segment)
     for (int k = 0; k < sumCount_; ++k) fold(segment, k);

@@ -12,7 +12,8 @@ namespace normc::bench::apart {
 class LoopOnThreads {
  public:
   /// `sums`: [segments, features] of the type of the loop for each sum of its operation.
-  LoopOnThreads(const Loop&, int64_t segments, std::array<void*, 2> sums, int threads);
+  /// The pool outlives it.
+  LoopOnThreads(const Loop&, int64_t segments, std::array<void*, 2> sums, runtime::Pool&);
   void run();
 
  private:
@@ -28,7 +29,7 @@ class LoopOnThreads {
   int64_t parts_, partsOfSegment_ = 1;
   bool direct_ = true;  ///< sums are added up where they belong
   std::vector<float> partials_;
-  runtime::Pool pool_;
+  runtime::Pool* pool_;
 };
 
 }  // namespace normc::bench::apart
