@@ -113,9 +113,13 @@ void rowsAtOnce(const Loop& loop, int64_t row, float* const sums[2]) {
 
 template <Op op, class T, bool streaming>
 void runRowsOf(const Loop& loop, int64_t row, int64_t rows, float* const sums[2]) {
-  constexpr int kTogether = countsOf(op).sums ? 4 : 1;
   const int64_t end = row + rows;
-  for (; row + kTogether <= end; row += kTogether) rowsAtOnce<op, T, streaming, kTogether>(loop, row, sums);
+  if constexpr (countsOf(op).sums > 0) {
+    // Rows at a multiple of a page share the sets of the first-level cache: of four, lines would be lost.
+    if (loop.features * T::kBytes % 4096 != 0)
+      for (; row + 4 <= end; row += 4) rowsAtOnce<op, T, streaming, 4>(loop, row, sums);
+    for (; row + 2 <= end; row += 2) rowsAtOnce<op, T, streaming, 2>(loop, row, sums);
+  }
   for (; row < end; ++row) rowsAtOnce<op, T, streaming, 1>(loop, row, sums);
 #if defined(__x86_64__)
   if (streaming) __builtin_ia32_sfence();
