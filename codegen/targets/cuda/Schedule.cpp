@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/Schedule.h"
 
+#include "codegen/Manifest.h"
 #include "codegen/targets/Knobs.h"
 #include "codegen/targets/cuda/Legality.h"
 #include "llvm/Support/MathExtras.h"
@@ -268,6 +269,12 @@ KernelTraits traitsOf(KernelOp kernel) {
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.getOps<SweepOp>()) traits.columnSums += sweep.getSums().size();
     }
+    llvm::SmallPtrSet<mlir::Operation*, 4> read;
+    for (auto sweep : slab.getOps<SweepOp>())
+      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
+        if (auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)); t.isXSized())
+          read.insert(t);
+    traits.reads = std::max<int64_t>(traits.reads, read.size());
     if (column || kind == SlabKind::Stream) return;
     const int64_t groups = slab.groups();
     if (line)
@@ -279,7 +286,6 @@ KernelTraits traitsOf(KernelOp kernel) {
       traits.width = traits.features / groups;
     }
     traits.runPartials |= adds;
-    llvm::SmallPtrSet<mlir::Operation*, 4> read;
     for (auto sweep : slab.getOps<SweepOp>()) {
       int64_t here = 0;
       for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
@@ -290,12 +296,7 @@ KernelTraits traitsOf(KernelOp kernel) {
           traits.runPartials = true;
       }
       traits.partials += here;
-      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
-        if (t.isXSized()) read.insert(t);
-      }
     }
-    traits.reads = std::max<int64_t>(traits.reads, read.size());
   });
   return traits;
 }
@@ -353,8 +354,8 @@ static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   Launch launch{.threads = kVectorThreads, .blocks = 1};
+  if (!hasSweeps(phase) && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
   for (auto slab : phase.getOps<SlabOp>()) {
-    if (!slab.hasSweeps() && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
