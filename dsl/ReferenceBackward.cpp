@@ -45,10 +45,16 @@ Tracked meanOf(const Values& totals, int64_t k, double count) {
   return flushed({totals[k].value / divisor, totals[k].magnitude / divisor});
 }
 
-// Returns mean(x0 x0). Partials do not have it where it follows from the moment of the batch.
+// Returns mean(x0 x0). It follows from the moment of the batch if that was saved and has the same centre and
+// rows. Then partials do not have it, and behind a stream it is that of the exact h, not of the stored one.
 Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int64_t k, double count) {
-  if (call.problem.entry != Entry::BackwardApply || !totals.empty()) return meanOf(totals, k, count);
-  return saved.moment.empty() ? Tracked{} : saved.s[k] * saved.s[k] * saved.moment[k];
+  const Spec& spec = call.spec;
+  const bool sameRows = !call.problem.mask || spec.padding == Padding::Exclude;
+  const bool sameCentre = spec.center == (spec.moment == Moment::Central ? Center::Current : Center::None);
+  const bool follows = sameRows && sameCentre && !saved.moment.empty();
+  if (totals.empty() || (follows && call.problem.entry == Entry::Backward))
+    return follows ? saved.s[k] * saved.s[k] * saved.moment[k] : Tracked{};
+  return meanOf(totals, k, count);
 }
 
 }  // namespace
