@@ -279,8 +279,10 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
     for (const TensorInfo& each : kTensorTable)
       if (each.mayBeLeftOut() && isTaken(each, problem.entry, has))
         (isXSized(each.tensor, has) ? wide : others).emplace_back(each.name);
+    // A call that leaves out all outputs is refused.
+    if (!others.empty() || (problem.spec->running && problem.parts().writesState()))
+      trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
     others.emplace_back("state_out");
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = others}});
   }
   return trials;
