@@ -243,9 +243,9 @@ TEST(Schedule, StepsAcrossChannelsHaveSeveralFeaturesByDefault) {
   };
   const Schedule forward = of("layer_norm:forward@f32[*x256x*]{layout=channels_first}");
   EXPECT_EQ(forward.rows, 8);
-  EXPECT_EQ(forward.stream, 8);
+  EXPECT_EQ(forward.stream, 4);
   EXPECT_TRUE(forward.fetch);
-  EXPECT_EQ(forward.grain, 256) << "rows of a task have 256 KiB";
+  EXPECT_EQ(forward.grain, 1024) << "rows of a task have 1 MiB";
   EXPECT_EQ(of("layer_norm:backward@f32[*x256x*]{layout=channels_first}").rows, 4);
   EXPECT_EQ(of("rms_norm:forward@f32[*x16x*]{layout=channels_first}").grain, 4096);
   Schedule turns = forward;
