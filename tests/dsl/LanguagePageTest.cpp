@@ -56,7 +56,7 @@ TEST(LanguagePage, EveryProblemIsLegal) {
       ++count;
     }
   }
-  EXPECT_EQ(count, 5);
+  EXPECT_EQ(count, 6);
 }
 
 TEST(LanguagePage, TheErrorItShowsIsTheErrorOneSees) {

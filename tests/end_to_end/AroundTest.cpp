@@ -70,7 +70,7 @@ const Base kBases[] = {
 
 class Around : public testing::TestWithParam<std::tuple<Base, Clauses>> {};
 
-/// The trials that tell most: several segments with rows that no step divides, padding that is NaN, data that
+/// Several segments with rows that no step divides, padding that is NaN, data that
 /// drift, and one row.
 std::vector<gate::Trial> trialsOf(const Problem& problem) {
   const int64_t features = problem.features.value_or(20);
@@ -88,37 +88,41 @@ TEST_P(Around, PassesTheGate) {
   const auto& [base, clauses] = GetParam();
   const auto isa = hostIsa();
   int problems = 0;
-  uint64_t turn = std::hash<std::string>()(std::string(base.name) + clauses.name);
-  for (const char* entry : {"forward", "backward", "infer", "infer_backward"})
-    for (const char* type : {"f32", "f64", "bf16", "f16"}) {
-      // One of the types with a mask, another with the padding that leaves rows out of the statistics alone.
-      const bool mask = ++turn % 2, leaves = turn / 2 % 2;
-      std::string options = base.options;
-      if (mask) options += options.empty() ? "mask" : ",mask";
-      if (!options.empty()) options = "{" + options + "}";
-      const bool hasState = findNorm(base.norm)->get()->running.has_value();
-      const std::string padding = leaves && hasState ? "; padding leave_out_of_statistics" : "";
-      const auto problem = problemWith(base.norm, clauses.text + padding,
-                                       std::string(":") + entry + "@" + type + base.shape + options);
-      if (!problem) continue;
-      ++problems;
-      for (Strategy strategy : codegen::cpu::strategies(*problem)) {
-        const auto schedule = codegen::cpu::defaultSchedule(*problem, isa, strategy);
-        SCOPED_TRACE(problem->text() + " " + schedule.text());
-        const auto kernel = compiled(*problem, schedule, isa, 2);
-        ASSERT_TRUE(kernel->plan) << kernel->error;
-        for (const gate::Trial& trial : trialsOf(*problem)) {
-          const auto question = gate::questionFor(*problem, trial);
-          ASSERT_TRUE(question) << normc::text(question.errors());
-          for (const normc_plan* plan : {kernel->plan, kernel->large}) {
-            if (!plan) continue;
-            const gate::Verdict verdict = gate::judge(plan, *problem, *question);
-            ASSERT_TRUE(verdict.ok) << verdict.text << (plan == kernel->large ? ", as a large call" : "");
-          }
-        }
+  // Types, masks and strategies alternate from test to test; random specs draw the other combinations.
+  uint64_t turn = 0;
+  for (const char* c = clauses.text; *c; ++c) turn += uint64_t(*c);
+  for (const char* c = base.name; *c; ++c) turn += uint64_t(*c);
+  const char* const kInference[] = {"infer", "infer_backward"};
+  for (const char* entry : {"forward", "backward", kInference[turn % 2]}) {
+    const char* const kTypes[] = {"f32", "bf16", "f64", "f16"};
+    const char* type = kTypes[++turn % 4];
+    const bool mask = turn / 2 % 2, leaves = turn / 4 % 2;
+    std::string options = base.options;
+    if (mask) options += options.empty() ? "mask" : ",mask";
+    if (!options.empty()) options = "{" + options + "}";
+    const bool hasState = findNorm(base.norm)->get()->running.has_value();
+    const std::string padding = leaves && hasState ? "; padding leave_out_of_statistics" : "";
+    const auto problem = problemWith(base.norm, clauses.text + padding,
+                                     std::string(":") + entry + "@" + type + base.shape + options);
+    if (!problem) continue;
+    ++problems;
+    const auto strategies = codegen::cpu::strategies(*problem);
+    const auto schedule =
+        codegen::cpu::defaultSchedule(*problem, isa, strategies[turn / 3 % strategies.size()]);
+    SCOPED_TRACE(problem->text() + " " + schedule.text());
+    const auto kernel = compiled(*problem, schedule, isa, 2);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (const gate::Trial& trial : trialsOf(*problem)) {
+      const auto question = gate::questionFor(*problem, trial);
+      ASSERT_TRUE(question) << normc::text(question.errors());
+      for (const normc_plan* plan : {kernel->plan, kernel->large}) {
+        if (!plan) continue;
+        const gate::Verdict verdict = gate::judge(plan, *problem, *question);
+        ASSERT_TRUE(verdict.ok) << verdict.text << (plan == kernel->large ? ", as a large call" : "");
       }
     }
-  EXPECT_GE(problems, 8) << "forward and backward, in every type";
+  }
+  EXPECT_GE(problems, 2) << "forward and backward";
 }
 
 INSTANTIATE_TEST_SUITE_P(Norms, Around,

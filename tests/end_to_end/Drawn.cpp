@@ -25,7 +25,8 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
     else if (affine)
       d.problem.params = pick(DType::F32, DType::F32, d.problem.data);
     d.problem.layout = pick(Layout::FeaturesLast, Layout::FeaturesLast, Layout::ChannelsFirst);
-    d.problem.segmented = spec.needsSegments() || d.problem.layout == Layout::ChannelsFirst || random() % 3 == 0;
+    d.problem.segmented =
+        spec.needsSegments() || d.problem.layout == Layout::ChannelsFirst || random() % 3 == 0;
     d.problem.mask = random() % 3 == 0;
     for (const std::string& binding : bindingNames(spec)) d.problem.bindings[binding] = pick(1, 2, 4);
     int64_t groups = 1;
