@@ -435,8 +435,8 @@ typedef struct normc_state normc_state;
  *     commit            partials, state_in                     state_out
  * @endcode
  *
- * if the norm has them; both backwards also take bias if the norm has an activation, a gate behind the norm or
- * a modulation. What stands around a norm adds
+ * if the norm has them; both backwards also take bias if the norm has an activation, a gate behind the norm
+ * or a modulation. What stands around a norm adds
  *
  * @code{.unparsed}
  *              forward, infer                          backward, infer_backward
@@ -446,27 +446,26 @@ typedef struct normc_state normc_state;
  *   modulate   reads mod_scale, mod_shift              reads both, writes [dmod_scale], [dmod_shift]
  * @endcode
  *
- * With residual_out, a residual in front of the norm that is passed on, a backward reads neither x nor residual
- * unless a gate stands before the norm, and dresidual_out is 0 if it is NULL. dresidual is taken only where it
- * is neither dx nor dy (normc_tensor_info tells which it is). Where the batch is divided, forward_reduce reads
- * of these what stands in front of the norm, and the others belong to the calls that write y and dx; sums over
- * rows, as dmod_scale, are written by backward_reduce.
+ * With residual_out, a residual in front of the norm that is passed on, a backward reads neither x nor
+ * residual unless a gate stands before the norm, and dresidual_out is 0 if it is NULL. dresidual is taken
+ * only where it is neither dx nor dy (normc_tensor_info tells which it is). Where the batch is divided,
+ * forward_reduce reads of these what stands in front of the norm, and the others belong to the calls that
+ * write y and dx; sums over rows, as dmod_scale, are written by backward_reduce.
  *
  * infer_backward is the gradient of infer for norms with a state. An output that is NULL is not computed; if
- * state_out is NULL the state does not change. A host that recomputes activations sets state_out to NULL in the
- * first pass, so that the second pass, which updates the state, reads the same state as the first. A backward
- * ignores inputs that it does not need. Any other argument that the plan does not take is an error, because it
- * would have no effect.
+ * state_out is NULL the state does not change. A host that recomputes activations sets state_out to NULL in
+ * the first pass, so that the second pass, which updates the state, reads the same state as the first. A
+ * backward ignores inputs that it does not need. Any other argument that the plan does not take is an error,
+ * because it would have no effect.
  *
- * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual have one shape: that of the problem,
- * e.g. rows x features. Rows may be several
- * dimensions if one stride leads through all of them: batch x time x features for a problem of two
- * dimensions, N x C x H x W for channels_first. The contiguous axis (features, or rows for channels_first)
- * has stride 1. The others have any stride, in inputs also 0 or negative. Strides of a tensor without
- * elements are ignored. scale, bias, dscale, dbias: [features], contiguous. gate, mod_scale, mod_shift:
- * the shape of x, [segments, features] or [features], as the norm decides, the last two contiguous; dgate,
- * dmod_scale, dmod_shift have theirs. mask: the shape of x without features, 8-bit unsigned or bool, 1 for a
- * real row and 0 for padding.
+ * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual have one shape: that of the
+ * problem, e.g. rows x features. Rows may be several dimensions if one stride leads through all of them:
+ * batch x time x features for a problem of two dimensions, N x C x H x W for channels_first. The contiguous
+ * axis (features, or rows for channels_first) has stride 1. The others have any stride, in inputs also 0 or
+ * negative. Strides of a tensor without elements are ignored. scale, bias, dscale, dbias: [features],
+ * contiguous. gate, mod_scale, mod_shift: the shape of x, [segments, features] or [features], as the norm
+ * decides, the last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without
+ * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
  *
  * State and saved statistics. Each is one buffer, aligned to 8 bytes, or one tensor for each field, in the
  * order of normc_plan_state_field and normc_plan_saved_field: an array of pointers in state_in_fields,
@@ -480,9 +479,9 @@ typedef struct normc_state normc_state;
  * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those
  * of all ranks.
  *
- * Memory. y may be x, dx may be dy, and residual_out may be residual, with the same strides; state_out may be state_in, and a field of
- * state_out_fields the same field of state_in_fields. Any other overlap of written memory with an argument is
- * an error. */
+ * Memory. y may be x, dx may be dy, and residual_out may be residual, with the same strides; state_out may be
+ * state_in, and a field of state_out_fields the same field of state_in_fields. Any other overlap of written
+ * memory with an argument is an error. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of every entry */
