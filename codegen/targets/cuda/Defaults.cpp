@@ -22,7 +22,7 @@ static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
 /// Returns the elements that a thread holds where `elements` were seen to fit. That was with x, and with dy
 /// in a backward; a residual or a gate takes its part of the registers.
 static int64_t fitting(int64_t elements, const KernelTraits& traits) {
-  return traits.backward && traits.reads > 2 ? elements * 2 / traits.reads : elements;
+  return traits.backward && traits.mostReads > 2 ? elements * 2 / traits.mostReads : elements;
 }
 
 /// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target`

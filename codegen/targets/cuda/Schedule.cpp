@@ -274,8 +274,9 @@ KernelTraits traitsOf(KernelOp kernel) {
       for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
         if (auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)); t.isXSized())
           read.insert(t);
-    traits.reads = std::max<int64_t>(traits.reads, read.size());
+    traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
     if (column || kind == SlabKind::Stream) return;
+    traits.reads = std::max<int64_t>(traits.reads, read.size());
     const int64_t groups = slab.groups();
     if (line)
       traits.conditional |=

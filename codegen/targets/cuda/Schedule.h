@@ -73,7 +73,8 @@ struct KernelTraits {
   int64_t width = 0;                ///< of one run along the contiguous axis; 0: any
   int64_t partials = 0;             ///< sums per feature inside a line or a block
   bool runPartials = false;         ///< some partial is summed along the run, as with channels first
-  int64_t reads = 1;                ///< X-sized tensors that one slab reads
+  int64_t reads = 1;                ///< X-sized tensors that one line or block reads
+  int64_t mostReads = 1;            ///< the same of any slab
   bool backward = false;            ///< there is a dy
   bool updatesState = false;        ///< backward updates a state (nu)
   bool sweepsColumnsTwice = false;  ///< a column is swept for its statistics and then again
