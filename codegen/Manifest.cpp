@@ -48,7 +48,7 @@ static package::Operand operandOf(TensorOp t, KernelOp kernel) {
   const package::Role role = t.getRole();
   if (role != package::Role::Tensor && role != package::Role::Workspace) name = name.split('.').second;
   package::Operand operand{role, name.str(), typeOf(t.getType()), t.getAccess()};
-  if (t.isWorkspace()) operand.shape = shapeOf(t.getAxes(), kernel, t.getWindow(), t.chunkPhase());
+  if (operand.hasShape()) operand.shape = shapeOf(t.getAxes(), kernel, t.getWindow(), t.chunkPhase());
   return operand;
 }
 
@@ -83,6 +83,22 @@ bool leavesPartials(PhaseOp phase, KernelOp kernel) {
                       [&](TensorOp t) { return t.chunkPhase() == phase.number(); });
 }
 
+/// Sets what calls may do with the tensors that are no operands.
+static void noteOtherTensors(const Problem& problem, package::Kernel& m) {
+  if (!isBackward(problem.entry)) return;
+  const Has has = hasOf(problem);
+  m.ignored.emplace();
+  for (const TensorInfo& each : kTensorTable) {
+    const bool operand = llvm::any_of(m.operands, [&](const package::Operand& operand) {
+      return operand.role == package::Role::Tensor && operand.name == each.name;
+    });
+    if (!operand && mayComeAlong(each, problem.entry, has)) m.ignored->emplace_back(each.name);
+  }
+  const std::optional<Tensor> gradient = has.gradientOfResidual();
+  if (gradient && gradient != kDresidual && isTaken(infoOf(*gradient), problem.entry, has))
+    m.same.emplace(name(kDresidual), name(*gradient));
+}
+
 /// Returns the number that divides every legal number of features, so that all groups have the same size.
 static int64_t groupsOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
@@ -98,6 +114,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   m.generator = "mlir";
   m.schedule = std::move(schedule);
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
+  noteOtherTensors(problem, m);
   for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value, n.legal});
   m.state = fieldsOf(stateFields(problem));
   if (usesSaved(problem.entry)) m.saved = fieldsOf(savedFields(problem));
@@ -107,6 +124,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
     p.symbol = (kernel.getSymName() + "_" + phase.getSymName()).str();
     p.role = stringifyPhaseRole(phase.getRole()).str();
     p.units = shapeOf(phase.getUnits(), kernel);
+    p.bySegment = phase.getBySegment();
     p.when = phase.getWarmup() ? package::When::Warmup : package::When::Always;
     partition.cut(phase, p);
     m.phases.push_back(std::move(p));

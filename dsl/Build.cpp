@@ -41,7 +41,7 @@ class Builder {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
   };
-  static const Handler kHandlers[13];
+  static const Handler kHandlers[16];
 
   static const Handler* find(std::string_view keyword) {
     const auto found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
@@ -165,20 +165,79 @@ class Builder {
     spec_.scale = spec_.bias = false;
     spec_.scaleOffset.reset();
     if (isNone(clause)) return;
-    // `scale` is the only word of a list that has an option of its own.
     std::vector<Item> items = clause.items;
-    const auto scale =
-        std::ranges::find_if(items, [](const Item& i) { return !i.key && i.value.isWord("scale"); });
-    if (scale != items.end()) {
-      double offset = 0;
-      options(clause, *scale, {"offset"}).number("offset", offset);
-      if (offset != 0) spec_.scaleOffset = offset;
-      scale->arguments.clear();
-    }
+    double offset = 0;
+    takeOffset(clause, items, offset);
+    if (offset != 0) spec_.scaleOffset = offset;
     const Options given(context_, items, "'affine'", "affine", {}, {"scale", "bias"});
     spec_.scale = given.flag("scale");
     spec_.bias = given.flag("bias");
     if (clause.items.empty()) expected(clause.keyword, {"scale", "bias", "none"});
+  }
+
+  void residual(const Clause& clause) {
+    spec_.residual.reset();
+    std::optional<bool> after;
+    const Item* value = only(clause, allOf(kResidualWords));
+    if (!value || !head(clause, *value, kResidualWords, after)) return;
+    if (!after) {
+      options(clause, *value, {});
+      return;
+    }
+    spec_.residual.emplace().after = *after;
+    const Options given = options(clause, *value, {"stream"});
+    if (const Options::Given* stream = given.given("stream"); stream && *after) {
+      // C29
+      context_.fail(stream->name, "C29", "'stream' means nothing for 'residual after'",
+                    "what is added behind the norm is part of y: leave it out, or use 'residual before'");
+    } else {
+      given.word("stream", kYesNoWords, spec_.residual->stream);
+    }
+  }
+
+  void gate(const Clause& clause) {
+    spec_.gate.reset();
+    std::optional<Activation> function;
+    const Item* value = only(clause, allOf(kGateWords));
+    if (!value || !head(clause, *value, kGateWords, function)) return;
+    if (!function) {
+      options(clause, *value, {});
+      return;
+    }
+    spec_.gate.emplace().function = *function;
+    const Options given = options(clause, *value, {"at", "per"});
+    given.word("at", kAtWords, spec_.gate->before);
+    given.word("per", kPerWords, spec_.gate->per);
+  }
+
+  void modulate(const Clause& clause) {
+    spec_.modulate.reset();
+    if (isNone(clause)) return;
+    if (clause.items.empty()) return expected(clause.keyword, {"scale", "shift", "none"});
+    Spec::Modulate& modulate = spec_.modulate.emplace();
+    std::vector<Item> items = clause.items;
+    takeOffset(clause, items, modulate.offset);
+    for (const Item& item : items) {
+      if (!item.value.isWord("shift") || item.arguments.empty()) continue;
+      context_.fail(item.arguments[0].key.value_or(item.arguments[0].value), "C30",
+                    "an offset of 'modulate' needs 'scale'",
+                    "write 'modulate scale(offset = 0)', or leave the offset out");
+      return;
+    }
+    const Options given(context_, items, "'modulate'", "modulate", {"per"}, {"scale", "shift"});
+    modulate.scale = given.flag("scale");
+    modulate.shift = given.flag("shift");
+    given.word("per", kModulatePerWords, modulate.per);
+  }
+
+  // Reads the option of `scale`, the only word of a list that has one, and takes it out of the items.
+  void takeOffset(const Clause& clause, std::vector<Item>& items, double& offset) {
+    for (Item& item : items) {
+      if (item.key || !item.value.isWord("scale")) continue;
+      options(clause, item, {"offset"}).number("offset", offset);
+      item.arguments.clear();
+      return;
+    }
   }
 
   void activation(const Clause& clause) {
@@ -294,11 +353,12 @@ class Builder {
   Spec& spec_;
 };
 
-const Builder::Handler Builder::kHandlers[13] = {
-    {"reduce", &Builder::reduce},      {"center", &Builder::center},   {"moment", &Builder::moment},
-    {"divide_by", &Builder::divideBy}, {"running", &Builder::running}, {"backward", &Builder::backward},
-    {"renorm", &Builder::renorm},      {"affine", &Builder::affine},   {"activation", &Builder::activation},
-    {"epsilon", &Builder::epsilon},    {"pre", &Builder::pre},         {"warmup", &Builder::warmup},
+const Builder::Handler Builder::kHandlers[16] = {
+    {"reduce", &Builder::reduce},      {"center", &Builder::center},     {"moment", &Builder::moment},
+    {"divide_by", &Builder::divideBy}, {"running", &Builder::running},   {"backward", &Builder::backward},
+    {"renorm", &Builder::renorm},      {"residual", &Builder::residual}, {"gate", &Builder::gate},
+    {"affine", &Builder::affine},      {"modulate", &Builder::modulate}, {"activation", &Builder::activation},
+    {"epsilon", &Builder::epsilon},    {"pre", &Builder::pre},           {"warmup", &Builder::warmup},
     {"padding", &Builder::padding},
 };
 

@@ -22,6 +22,7 @@ class Checker {
     gradient();
     correction();
     surroundings();
+    neighbours();
     values();
     return std::move(errors_);
   }
@@ -79,9 +80,10 @@ class Checker {
     }
     // C10
     if (spec_.running && spec_.running->unbiased) {
-      require(spec_.moment == Moment::Central, "C10", "running.unbiased",
-              "'unbiased' needs 'moment central', but moment is 'raw'",
-              "a raw moment has no factor M/(M-1): " + biased() + ", or use 'moment central'");
+      require(
+          spec_.moment == Moment::Central, "C10", "running.unbiased",
+          "'unbiased' needs 'moment central', but moment is " + inQuotes(wordOf(kMomentWords, spec_.moment)),
+          "a raw moment has no factor M/(M-1): " + biased() + ", or use 'moment central'");
       require(spec_.divideBy != DivideBy::Window, "C10", "running.unbiased",
               "'unbiased' does not go with 'divide_by window'", "a window holds biased moments: " + biased());
       require(spec_.renorm.kind != Renorm::Std, "C10", "running.unbiased",
@@ -158,6 +160,41 @@ class Checker {
             "'padding leave_out_of_statistics' needs 'running'",
             "where all rows are padded, only a state can transform them: use 'padding exclude', or add " +
                 std::string(spec_.perFeature() ? "'running'" : "'running' to 'reduce rows'"));
+  }
+
+  // What stands around the norm, and the sum of squares that such norms divide by.
+  void neighbours() {
+    // C29
+    require(!spec_.hasResidual(/*after=*/true) || spec_.residual->stream, "C29", "residual.stream",
+            "'stream' means nothing for 'residual after'", "leave it out, or use 'residual before'");
+    // C30
+    if (const auto& modulate = spec_.modulate) {
+      require(modulate->scale || modulate->shift, "C30", "modulate",
+              "'modulate' has neither 'scale' nor 'shift'",
+              "write 'modulate scale, shift', one of them, or 'modulate none'");
+      require(modulate->scale || modulate->offset == Spec::Modulate{}.offset, "C30", "modulate.offset",
+              "an offset of 'modulate' needs 'scale'",
+              "write 'modulate scale(offset = 0)', or leave the offset out");
+      require(modulate->per != Per::Feature, "C30", "modulate.per", "'modulate' is per segment or per row",
+              "the factor of a feature is 'affine scale', what is added to it 'affine bias'");
+      require(std::isfinite(modulate->offset), "C30", "modulate.offset",
+              "offset is " + numberText(modulate->offset),
+              "use 1 for a factor of 1 + scale, 0 for scale alone");
+    }
+    // C31
+    require(!spec_.gate || !wordOf(kGateWords, std::optional(spec_.gate->function)).empty(), "C31", "gate",
+            "a gate has no function " +
+                inQuotes(spec_.gate ? wordOf(kActivationWords, spec_.gate->function) : ""),
+            "use 'silu', 'sigmoid', 'tanh', 'gelu' or 'identity'");
+    // C32
+    if (spec_.moment != Moment::Sum) return;
+    require(
+        !spec_.perFeature(), "C32", "moment", "'moment sum' does not go with 'reduce rows'",
+        "a sum grows with the batch, so a state could not hold it: use 'moment raw', or another 'reduce'");
+    require(spec_.center == Center::None, "C32", "moment",
+            "'moment sum' needs 'center none', but center is " + inQuotes(wordOf(kCenterWords, spec_.center)),
+            "it is the sum of u^2, about 0: leave 'center' out, or use 'moment central', a mean about the "
+            "centre");
   }
 
   void values() {

@@ -25,7 +25,8 @@ inline constexpr Word<Reduce> kReduceWords[] = {
 };
 inline constexpr Word<Center> kCenterWords[] = {
     {"none", Center::None}, {"current", Center::Current}, {"running", Center::Running}};
-inline constexpr Word<Moment> kMomentWords[] = {{"raw", Moment::Raw}, {"central", Moment::Central}};
+inline constexpr Word<Moment> kMomentWords[] = {
+    {"raw", Moment::Raw}, {"central", Moment::Central}, {"sum", Moment::Sum}};
 inline constexpr Word<DivideBy> kDivideByWords[] = {
     {"current", DivideBy::Current}, {"running", DivideBy::Running}, {"window", DivideBy::Window}};
 inline constexpr Word<WindowMean> kWindowMeanWords[] = {{"arithmetic", WindowMean::Arithmetic},
@@ -50,6 +51,19 @@ inline constexpr Word<Activation> kActivationWords[] = {
     {"gelu", Activation::Gelu}, {"gelu_tanh", Activation::GeluTanh}, {"sigmoid", Activation::Sigmoid},
     {"tanh", Activation::Tanh},
 };
+/// Where the residual is added; what is absent is `none`.
+inline constexpr Word<std::optional<bool>> kResidualWords[] = {
+    {"none", std::nullopt}, {"before", false}, {"after", true}};
+/// The functions of a gate; what is absent is `none`.
+inline constexpr Word<std::optional<Activation>> kGateWords[] = {
+    {"none", std::nullopt},     {"silu", Activation::Silu}, {"sigmoid", Activation::Sigmoid},
+    {"tanh", Activation::Tanh}, {"gelu", Activation::Gelu}, {"identity", Activation::None},
+};
+/// `at` of a gate: true is before the norm.
+inline constexpr Word<bool> kAtWords[] = {{"after", false}, {"before", true}};
+inline constexpr Word<Per> kPerWords[] = {
+    {"row", Per::Row}, {"segment", Per::Segment}, {"feature", Per::Feature}};
+inline constexpr Word<Per> kModulatePerWords[] = {{"segment", Per::Segment}, {"row", Per::Row}};
 inline constexpr Word<Padding> kPaddingWords[] = {{"exclude", Padding::Exclude},
                                                   {"leave_out_of_statistics", Padding::LeaveOutOfStatistics}};
 inline constexpr Word<bool> kYesNoWords[] = {{"yes", true}, {"no", false}};

@@ -27,7 +27,80 @@ constexpr std::string_view kChannels =
     "its channels";
 constexpr std::string_view kOffset = "write 'affine scale(offset = 1)' for a factor of 1 + w";
 
+constexpr std::string_view kModulation =
+    "write 'modulate scale, shift' for a factor 1 + scale and a shift of each segment, with 'scale(offset = "
+    "0)' "
+    "for a factor that is the scale alone";
+constexpr std::string_view kResidual =
+    "write 'residual before' for a sum in front of the norm, 'residual after' for one behind it";
+constexpr std::string_view kGateSide =
+    "write 'gate silu' for a gate behind the norm, 'gate silu(at = before)' for one in front of it";
+constexpr std::string_view kFeatureGate =
+    "write 'gate identity(at = before, per = feature)': one number for each feature, with 'residual before' "
+    "behind it";
+constexpr std::string_view kDropout =
+    "nothing here is random: give mask / (1 - p) as the tensor of 'gate identity(at = before)', see "
+    "docs/language.md";
+constexpr std::string_view kNothing =
+    "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
+constexpr std::string_view kNoFeature = "one of each feature is of the affine: write 'affine scale, bias'";
+
 constexpr ForeignWord kForeignWords[] = {
+    {"skip", "residual", kResidual},
+    {"shortcut", "residual", kResidual},
+    {"add", "residual", kResidual},
+    {"residual", "group_scaling", kResidual},
+    {"stream", "residual", "write 'residual before': the sum is an output, but with 'stream = no'"},
+    {"residual_out", "residual", "write 'residual before': the sum is an output, but with 'stream = no'"},
+    {"residual_out", "stream", "write 'stream'"},
+    {"prenorm", "residual", "write 'residual before': the sum is an output, but with 'stream = no'"},
+    {"prenorm", "stream", "write 'stream'"},
+    {"pre", "before", "write 'before'"},
+    {"post", "after", "write 'after'"},
+    {"gated", "gate", kGateSide},
+    {"gate", "group_scaling", kGateSide},
+    {"norm_before_gate", "gate", kGateSide},
+    {"norm_before_gate", "at", "write 'at = after' where the norm is before the gate, else 'at = before'"},
+    {"before", "at", "write 'at = before'"},
+    {"after", "at", "write 'at = after'"},
+    {"before", "identity", "write the function first: 'gate silu(at = before)'"},
+    {"after", "identity", "write the function first: 'gate silu'"},
+    {"linear", "identity", "write 'identity'"},
+    {"relu", "identity", "a gate has no relu: 'activation relu' ends a norm"},
+    {"gelu_tanh", "identity", "a gate has only the exact 'gelu', by erf"},
+    {"layer_scale", "gate", kFeatureGate},
+    {"drop_path", "gate",
+     "write 'gate identity(at = before, per = segment)': one number of a segment, repeated"},
+    {"row", "per", "write 'per = row'"},
+    {"segment", "per", "write 'per = segment'"},
+    {"feature", "per", "write 'per = feature'"},
+    {"token", "row", "write 'row'"},
+    {"sample", "segment", "write 'segment'"},
+    {"channel", "feature", "write 'feature'"},
+    {"channel", "row", kNoFeature},
+    {"feature", "row", kNoFeature},
+    {"per", "offset", "write it behind the list: 'modulate scale, per = row'"},
+    {"ada", "modulate", kModulation},
+    {"adaln", "modulate", kModulation},
+    {"adain", "modulate", kModulation},
+    {"film", "modulate", kModulation},
+    {"conditional", "modulate", kModulation},
+    {"modulation", "modulate", "write 'modulate'"},
+    {"shift", "modulate",
+     "write 'modulate shift' for one of each segment or row, 'affine bias' for one of each feature"},
+    {"shift", "bias", "write 'bias'; one of each segment or row is 'modulate shift'"},
+    {"bias", "shift", "write 'shift'"},
+    {"beta", "shift", "write 'shift'"},
+    {"gamma", "shift", "write 'scale'"},
+    {"offset", "shift", "write 'scale(offset = 1)', which is the default, or another number there"},
+    {"l2", "sum", "write 'sum': the sum of squares"},
+    {"abs", "sum", kNothing},
+    {"l1", "sum", kNothing},
+    {"dropout", "gate", kDropout},
+    {"dropout", "identity", kDropout},
+    {"quantize", "gate", kNothing},
+    {"rope", "gate", kNothing},
+    {"rotary", "gate", kNothing},
     {"eps", "epsilon", "write 'epsilon'"},
     {"momentum", "decay", kMomentum},
     {"momentum", "running", kRunningMomentum},
@@ -119,8 +192,11 @@ std::string formHint(std::string_view before, std::string_view strange, std::str
       return "a name has letters, digits and _: write my_norm for my-norm";
     case '*':
       return after.starts_with('/') ? "a comment starts with //" : kCompute;
-    case '+':
-      return before.find("affine") != before.npos ? std::string(kOffset) : kCompute;
+    case '+': {
+      const std::string_view line = before.substr(before.rfind('\n') + 1);
+      if (line.find("modulate") != line.npos) return std::string(kModulation);
+      return line.find("affine") != line.npos ? std::string(kOffset) : kCompute;
+    }
     case ';':
       return "a clause ends with its line: leave the ';' out";
     case ':':

@@ -23,6 +23,7 @@ std::vector<Number> numbers(const Spec& spec) {
   if (spec.renorm.kind == Renorm::Std) out.push_back({"renorm_dmax", spec.renorm.dmax, notNegative});
   if (spec.renorm.kind != Renorm::None) out.push_back({"renorm_start", spec.renorm.start, count});
   if (spec.scaleOffset) out.push_back({"scale_offset", *spec.scaleOffset, {}});
+  if (spec.modulate && spec.modulate->scale) out.push_back({"mod_offset", spec.modulate->offset, {}});
   return out;
 }
 

@@ -18,7 +18,7 @@ struct Number {
 };
 
 /// Returns the numbers that the spec has, in this order: epsilon, pre_epsilon, decay, backward_decay,
-/// clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start, scale_offset.
+/// clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start, scale_offset, mod_offset.
 std::vector<Number> numbers(const Spec&);
 
 }  // namespace normc

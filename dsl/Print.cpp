@@ -79,6 +79,29 @@ std::string affineText(const Spec& spec) {
   return list(items);
 }
 
+std::string residualText(const Spec::Residual& residual) {
+  std::vector<std::string> options;
+  if (!residual.stream) options.push_back("stream = no");
+  return withOptions(wordOf(kResidualWords, std::optional(residual.after)), options);
+}
+
+std::string gateText(const Spec::Gate& gate) {
+  std::vector<std::string> options;
+  if (gate.before) options.push_back("at = " + wordOf(kAtWords, gate.before));
+  if (gate.per != Spec::Gate{}.per) options.push_back("per = " + wordOf(kPerWords, gate.per));
+  return withOptions(wordOf(kGateWords, std::optional(gate.function)), options);
+}
+
+std::string modulateText(const Spec::Modulate& modulate) {
+  const Spec::Modulate defaults;
+  std::vector<std::string> items, options;
+  if (modulate.offset != defaults.offset) options.push_back("offset = " + numberText(modulate.offset));
+  if (modulate.scale) items.push_back(withOptions("scale", options));
+  if (modulate.shift) items.push_back("shift");
+  if (modulate.per != defaults.per) items.push_back("per = " + wordOf(kModulatePerWords, modulate.per));
+  return list(items);
+}
+
 std::string epsilonText(const Spec& spec) {
   const std::string value = numberText(spec.epsilon);
   if (spec.epsilonMode == EpsilonMode::Add) return value;
@@ -109,6 +132,12 @@ std::string print(const Spec& spec) {
     keyword.resize(std::max<size_t>(keyword.size(), 9), ' ');
     out += "  " + keyword + " " + rest + "\n";
   };
+  // The clauses of one element stand where their formula does.
+  const auto neighbours = [&](bool after) {
+    if (spec.hasGate(!after)) clause("gate", gateText(*spec.gate));
+    if (spec.hasResidual(after)) clause("residual", residualText(*spec.residual));
+  };
+  neighbours(/*after=*/false);
   if (spec.pre) clause("pre", preText(*spec.pre));
   clause("reduce", reduceText(spec));
   if (spec.center != defaults.center) clause("center", wordOf(kCenterWords, spec.center));
@@ -119,6 +148,8 @@ std::string print(const Spec& spec) {
   if (spec.renorm.kind != Renorm::None) clause("renorm", renormText(spec.renorm));
   if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
   if (spec.scale || spec.bias) clause("affine", affineText(spec));
+  if (spec.modulate) clause("modulate", modulateText(*spec.modulate));
+  neighbours(/*after=*/true);
   if (spec.activation != defaults.activation) clause("activation", wordOf(kActivationWords, spec.activation));
   if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
     clause("epsilon", epsilonText(spec));

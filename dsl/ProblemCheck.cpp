@@ -39,6 +39,7 @@ class ProblemChecker {
 
   std::vector<Diagnostic> run() {
     shape();
+    perSegment();
     bindings();
     groups("reduce", spec_.groups);
     if (spec_.pre) groups("pre", spec_.pre->groups);
@@ -68,14 +69,22 @@ class ProblemChecker {
            "write segments x rows x features, e.g. [*x*x64]");
     }
     // P3
-    if (channelsFirst && spec_.reduce == Reduce::Features) {
-      fail("P3", "layout", "layout=channels_first does not go with " + reduce + " of " + inQuotes(spec_.name),
-           "the features of a row must lie together: leave the layout out");
-    }
     if (channelsFirst && spec_.pre) {
       fail("P3", "layout", "layout=channels_first does not go with the 'pre' of " + inQuotes(spec_.name),
-           "the features of a row must lie together: leave the layout out");
+           "the features that it scales by one number must lie together: leave the layout out");
     }
+  }
+
+  // P11
+  void perSegment() {
+    if (problem_.segmented || problem_.layout == Layout::ChannelsFirst) return;
+    const auto refuse = [&](const char* clause) {
+      fail("P11", "[shape]",
+           inQuotes(spec_.name) + " has a '" + clause + "' for each segment and needs three dimensions",
+           "write segments x rows x features, e.g. [*x*x64]");
+    };
+    if (spec_.gate && spec_.gate->per == Per::Segment) refuse("gate");
+    if (spec_.modulate && spec_.modulate->per == Per::Segment) refuse("modulate");
   }
 
   // P4

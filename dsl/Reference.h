@@ -18,9 +18,13 @@
 // - Infer with state uses running values and does not change the state; without state it uses the statistics
 // of
 //   its input. `pre` is active in every entry.
-// - With padding exclude, y and dx of padded rows are exactly 0, even if the rows hold NaN. If each row has
-// its own
-//   statistic (reduce features), a padded row still has it in `saved`.
+// - Statistics are of h in full precision. Backward takes h from `residual_out` as it was stored; without a
+//   stream it computes h again. Inputs that a backward does not need may be left out: x with a stream and no
+//   gate before, `residual` where h is given or no activation stands behind it, `mod_shift` where nothing
+//   behind it needs the output.
+// - With padding exclude, y, residual_out and the gradients of padded rows are exactly 0, even if the rows
+// hold
+//   NaN. If each row has its own statistic (reduce features), a padded row still has it in `saved`.
 // - If padded rows are left out of the statistics only, they are transformed and have gradients. mean(h) and
 //   mean(h x0) of the exact terms sum over all rows and divide by the number of real ones (the true
 //   derivative); those of nu, mean(h x0) and mean(x0 x0), are means over all rows.
@@ -30,7 +34,10 @@
 //   the current mean.
 // - Infer_backward is the gradient of that infer with state: c and s of the state are constants, r = 1 and
 //   shift = 0. It does not change the state.
-// - dscale = sum of G (r x0 + shift), also if `forward = no` keeps r out of y.
+// - dscale = sum of G (r x0 + shift), also if `forward = no` keeps r out of y. dmod_scale and dgate are made
+// of
+//   the output of the affine as the forward has it.
+// - Over ranks, gradients of a segment or a feature are sums over the rows of the call.
 // - Windows: while t <= K or t < warmup steps only this batch counts. The ring slot is (t-1) mod K, with t as
 //   counted by the forward. The ring holds batch moments; the moment that divided enters the running one.
 // - unbiased: the variance enters the running one times M / max(M-1, 1).
@@ -49,6 +56,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dsl/Problem.h"
@@ -68,7 +76,11 @@ struct ReferenceCall {
   std::vector<double> x;                             ///< all entries
   std::vector<double> dy;                            ///< backward
   std::vector<double> scale, bias;                   ///< [d], if the spec has them; in backward bias only
-                                                     ///< counts for the slope of an activation
+                                                     ///< counts where the output is computed again
+  std::vector<double> residual;                      ///< if the spec has it
+  std::vector<double> residualOut;                   ///< backward with a stream: h, as it was stored
+  std::vector<double> gate, modScale, modShift;      ///< of the shape that `per` says
+  std::vector<double> dresidualOut;                  ///< backward with a stream; empty: 0
   std::vector<uint8_t> mask;                         ///< [segments*rows], if the problem has one; 0 = padded
   std::map<std::string, std::vector<double>> state;  ///< by field name; all of stateFields
   std::map<std::string, std::vector<double>> saved;  ///< backward: what the forward saved
@@ -77,7 +89,8 @@ struct ReferenceCall {
   std::map<std::string, double> numbers;  ///< overrides of numbers(spec), by name
 };
 
-/// Returns the values of an input of floating type; null for outputs and the mask.
+/// Returns the values of an input of floating type; null for outputs and the mask. residual_out is an input
+/// of backward.
 inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor input) {
   switch (input) {
     case kX:
@@ -88,13 +101,30 @@ inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor inp
       return &call.scale;
     case kBias:
       return &call.bias;
+    case kResidual:
+      return &call.residual;
+    case kResidualOut:
+      return &call.residualOut;
+    case kGate:
+      return &call.gate;
+    case kModScale:
+      return &call.modScale;
+    case kModShift:
+      return &call.modShift;
+    case kDresidualOut:
+      return &call.dresidualOut;
     default:
       return nullptr;
   }
 }
 
+inline std::vector<double>* valuesOf(ReferenceCall& call, Tensor input) {
+  return const_cast<std::vector<double>*>(valuesOf(std::as_const(call), input));
+}
+
 struct ReferenceResult {
-  /// By name: `y`; `dx`, `dscale`, `dbias` (the last two are empty if the spec has no affine);
+  /// By name: `y`; `dx`, `dscale`, `dbias` (the last two are empty if the spec has no affine); the other
+  /// outputs of Operands.h where the entry has them: `residual_out`, `dresidual`, `dgate`, `dmod_scale`, ...;
   /// `state.<field>` for every state field after the call; `saved.<field>` after a forward;
   /// `partial.<field>`, and for a central moment `partial.moment`, the moment that follows from the partial
   /// alone.

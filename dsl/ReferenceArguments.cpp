@@ -7,6 +7,20 @@
 namespace normc::reference {
 namespace {
 
+int64_t elementsOf(TensorShape shape, const Extents& extents) {
+  switch (shape) {
+    case TensorShape::Elements:
+      break;
+    case TensorShape::PerFeature:
+      return extents.features;
+    case TensorShape::PerRow:
+      return extents.totalRows();
+    case TensorShape::PerSegment:
+      return extents.segments * extents.features;
+  }
+  return extents.totalRows() * extents.features;
+}
+
 // Collects the errors in the lengths of a call's arguments.
 class Checker {
  public:
@@ -16,7 +30,7 @@ class Checker {
     extents();
     if (!errors_.empty()) return errors_;  // every other length depends on the extents
     for (const TensorInfo& each : kTensorTable)
-      if (!each.written()) input(each);
+      if (!each.written(Entry::Forward) || !each.written(Entry::Backward)) input(each);
     fields("state", stateFields(problem_), call_.state);
     if (readsSaved(problem_.entry)) fields("saved", savedFields(problem_), call_.saved);
     partials();
@@ -59,17 +73,45 @@ class Checker {
     const std::vector<double>* values = valuesOf(call_, info.tensor);
     const size_t got = values ? values->size() : call_.mask.size();
     const Has has = hasOf(problem_);
-    bool taken = isTaken(info, problem_.entry, has);
+    bool taken = isTaken(info, problem_.entry, has) && !info.written(problem_.entry);
     // An input that only the forward reads may come along in the backward.
     if (got > 0 && isBackward(problem_.entry) && info.mayBeIgnored()) {
       taken |= isTaken(info, Entry::Forward, has);
     }
-    const int64_t rows = call_.extents.totalRows(), features = call_.extents.features;
-    const auto [elements, shape] =
-        info.shape == TensorShape::Elements     ? std::pair(rows * features, "[segments, rows, features]")
-        : info.shape == TensorShape::PerFeature ? std::pair(features, "[features]")
-                                                : std::pair(rows, "[segments, rows]");
-    length(std::string(info.name), got, taken ? elements : 0, shape);
+    if (got == 0 && !isNeeded(info)) return;
+    const TensorShape shape = shapeOf(info.tensor, has);
+    length(std::string(info.name), got, taken ? elementsOf(shape, call_.extents) : 0, textOf(shape));
+  }
+
+  // False for an input that may be left out: what the entry computes does not depend on it.
+  bool isNeeded(const TensorInfo& info) const {
+    const Spec& spec = *problem_.spec;
+    if (info.mayBeLeftOut()) return false;
+    if (!isBackward(problem_.entry)) return true;
+    switch (info.tensor) {
+      case kX:
+        return !spec.hasStream() || spec.hasGate(/*before=*/true);
+      case kResidual:
+        return spec.hasResidual(/*after=*/true) ? spec.activation != Activation::None : !spec.hasStream();
+      case kModShift:
+        return spec.activation != Activation::None || spec.hasGate(/*before=*/false);
+      default:
+        return true;
+    }
+  }
+
+  static const char* textOf(TensorShape shape) {
+    switch (shape) {
+      case TensorShape::Elements:
+        break;
+      case TensorShape::PerFeature:
+        return "[features]";
+      case TensorShape::PerRow:
+        return "[segments, rows]";
+      case TensorShape::PerSegment:
+        return "[segments, features]";
+    }
+    return "[segments, rows, features]";
   }
 
   void length(const std::string& what, size_t got, int64_t want, const char* shape) {
@@ -113,7 +155,8 @@ class Checker {
     const bool empty = problem_.mask && std::count(call_.mask.begin(), call_.mask.end(), 0) ==
                                             static_cast<int64_t>(call_.mask.size());
     for (const Field& field : savedFields(problem_)) {
-      if (field.name == "step") check("saved.step", saved->second[0], empty || call_.x.empty() ? 0 : 1);
+      if (field.name == "step")
+        check("saved.step", saved->second[0], empty || call_.extents.totalRows() == 0 ? 0 : 1);
     }
   }
 
@@ -152,6 +195,7 @@ Settings settingsOf(const Spec& spec, const std::map<std::string, double>& overr
   read("renorm_dmax", settings.renormShiftMax);
   read("renorm_start", settings.renormStart);
   read("scale_offset", settings.scaleOffset);
+  read("mod_offset", settings.modOffset);
   const auto clamp = values.find("clamp_gamma");
   if (clamp != values.end()) settings.clampGamma = clamp->second;
   return settings;
@@ -175,6 +219,7 @@ Call::Call(const Problem& problem, const ReferenceCall& given)
     : problem(problem),
       spec(*problem.spec),
       given(given),
+      has(hasOf(problem)),
       settings(settingsOf(spec, given.numbers)),
       rows(given.extents.totalRows()),
       features(given.extents.features),
@@ -209,6 +254,8 @@ int64_t Call::statistic(int64_t row, int64_t feature) const {
     case Reduce::Rows:
       return feature;
     case Reduce::Features:
+      if (problem.layout == Layout::ChannelsFirst)
+        return (row / given.extents.rows * groups + group) * given.extents.rows + row % given.extents.rows;
       return row * groups + group;
     case Reduce::Segment:
       return row / given.extents.rows * features + feature;
@@ -216,6 +263,22 @@ int64_t Call::statistic(int64_t row, int64_t feature) const {
       return row / given.extents.rows * groups + group;
   }
   return 0;
+}
+
+int64_t Call::elements(Tensor tensor) const { return elementsOf(shapeOf(tensor, has), given.extents); }
+
+int64_t Call::index(Tensor tensor, At at) const {
+  switch (shapeOf(tensor, has)) {
+    case TensorShape::Elements:
+      break;
+    case TensorShape::PerFeature:
+      return at.feature;
+    case TensorShape::PerRow:
+      return at.row;
+    case TensorShape::PerSegment:
+      return at.row / given.extents.rows * features + at.feature;
+  }
+  return at.element;
 }
 
 Values Call::state(const std::string& field) const { return exactly(given.state, field); }

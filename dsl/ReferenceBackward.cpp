@@ -45,10 +45,16 @@ Tracked meanOf(const Values& totals, int64_t k, double count) {
   return flushed({totals[k].value / divisor, totals[k].magnitude / divisor});
 }
 
-// Returns mean(x0 x0). Partials do not have it where it follows from the moment of the batch.
+// Returns mean(x0 x0). It follows from the moment of the batch if that was saved and has the same centre and
+// rows. Then partials do not have it, and behind a stream it is that of the exact h, not of the stored one.
 Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int64_t k, double count) {
-  if (call.problem.entry != Entry::BackwardApply || !totals.empty()) return meanOf(totals, k, count);
-  return saved.moment.empty() ? Tracked{} : saved.s[k] * saved.s[k] * saved.moment[k];
+  const Spec& spec = call.spec;
+  const bool sameRows = !call.problem.mask || spec.padding == Padding::Exclude;
+  const bool sameCentre = spec.center == (spec.moment == Moment::Central ? Center::Current : Center::None);
+  const bool follows = sameRows && sameCentre && !saved.moment.empty();
+  if (totals.empty() || (follows && call.problem.entry == Entry::Backward))
+    return follows ? saved.s[k] * saved.s[k] * saved.moment[k] : Tracked{};
+  return meanOf(totals, k, count);
 }
 
 }  // namespace
@@ -70,11 +76,12 @@ Outputs backward(const Call& call) {
   std::vector<Sum> sumH(call.statistics()), sumHX0(call.statistics()), sumX0X0(call.statistics());
   std::vector<Sum> dscale(call.features), dbias(call.features);
   std::vector<double> summed(call.statistics());
+  Gradients gradients(call);
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
     x0[i] = (prepared.u[i] - saved.c[k]) * saved.s[k];
     const Tracked gradient =
-        gradientOfAffine(call, call.given.dy[i], feature, x0[i], saved.r[k], saved.shift[k]);
+        gradientOfAffine(call, {i, row, feature}, x0[i], saved.r[k], saved.shift[k], gradients);
     h[i] = saved.r[k] * (spec.scale ? factorOf(call, feature) * gradient : gradient);
     sumH[k].add(h[i]);
     sumHX0[k].add(h[i] * x0[i]);
@@ -113,7 +120,7 @@ Outputs backward(const Call& call) {
   Values meanH, meanHX0, factor, gradientMean, energyMean;
   for (int64_t k = 0; k < call.statistics(); ++k) {
     meanH.push_back(meanOf(totalH, k, count[k]));
-    meanHX0.push_back(meanOf(totalHX0, k, count[k]));
+    meanHX0.push_back(meanOf(totalHX0, k, spec.moment == Moment::Sum ? 1 : count[k]));
     factor.push_back(exact(saved.moment.empty() ? 1 : momentFactor(call, saved.moment[k].value)));
     gradientMean.push_back(meanOf(totalHX0, k, summed[k]));
     energyMean.push_back(energyOf(call, saved, totalX0X0, k, summed[k]));
@@ -133,7 +140,9 @@ Outputs backward(const Call& call) {
     du[i] = saved.batchScale[k] * inner;
   });
 
-  outputs["dx"] = quantity(prepareBackward(call, prepared, std::move(du)));
+  Values dh = prepareBackward(call, prepared, std::move(du));
+  outputs["dx"] = quantity(inputBackward(call, std::move(dh), gradients));
+  gradients.publish(outputs);
   outputs["dscale"] = spec.scale ? quantity(parameter(dscale)) : Quantity{};
   outputs["dbias"] = spec.bias ? quantity(parameter(dbias)) : Quantity{};
   if (!reduces) publishState(call, correction.state, outputs);

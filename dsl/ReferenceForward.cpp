@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "dsl/ReferenceParts.h"
+#include "dsl/Tolerance.h"
 
 namespace normc::reference {
 namespace {
@@ -83,14 +84,40 @@ Applied constantStatistics(const Call& call) {
   return out;
 }
 
-Quantity outputs(const Call& call, const Values& u, const Applied& applied) {
-  Values y(u.size());
+// A kernel may take h from residual_out as it was stored, for y but not for the statistics. Returns the
+// magnitude of that rounding in u.
+static double errorOfStream(const Call& call, const Prepared& prepared, At at) {
+  const double h = prepared.h[at.element].value;
+  const DType data = call.problem.data;
+  if (!call.spec.hasStream() || bytes(data) == bytes(call.problem.statistics()) || !std::isfinite(h))
+    return 0;
+  const double error = ulp(h, data) / 2 / kUnit;
+  if (!call.spec.pre) return error;
+  // The factor of `pre` is computed from the same values.
+  return 2 * error * prepared.factor[at.element / (call.features / call.preGroups)].value;
+}
+
+// Returns the magnitude of what a store rounds more where an error moves the value into the next binade.
+static double beyondTheBinade(const Call& call, Tracked y) {
+  const DType data = call.problem.data;
+  const double reached = std::abs(y.value) + 1.5 * kUnit * y.magnitude;
+  return std::isfinite(reached) ? (ulp(reached, data) - ulp(y.value, data)) / 2 / kUnit : 0;
+}
+
+void publishOutputs(const Call& call, const Prepared& prepared, const Applied& applied, Outputs& outputs) {
+  Values y(prepared.u.size()), stream(call.spec.hasStream() ? y.size() : 0);
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
-    const Tracked x0 = (u[i] - applied.c[k]) * applied.s[k];
-    y[i] = output(call, feature, x0, applied.r[k], applied.shift[k]);
+    const At at{i, row, feature};
+    if (!stream.empty()) stream[i] = prepared.h[i];
+    Tracked u = prepared.u[i];
+    const double error = errorOfStream(call, prepared, at);
+    u.magnitude += error;
+    y[i] = output(call, at, (u - applied.c[k]) * applied.s[k], applied.r[k], applied.shift[k]);
+    if (error > 0) y[i].magnitude += beyondTheBinade(call, y[i]);
   });
-  return quantity(y);
+  outputs["y"] = quantity(y);
+  if (call.spec.hasStream()) outputs["residual_out"] = quantity(stream);
 }
 
 void publishSaved(const Call& call, const BatchStatistics& batch, const Applied& applied, int64_t step,
@@ -120,7 +147,7 @@ Outputs forward(const Call& call) {
   const Applied applied = call.emptyBatch() ? constantStatistics(call) : ofBatch(call, batch, step);
 
   Outputs result;
-  result["y"] = outputs(call, prepared.u, applied);
+  publishOutputs(call, prepared, applied, result);
   publishSaved(call, batch, applied, step, result);
   publishState(call, learns ? stateAfterForward(call, batch, applied, step) : Changed{}, result);
   return result;
@@ -131,7 +158,7 @@ Outputs infer(const Call& call) {
   const Applied applied =
       call.hasState() ? constantStatistics(call) : ofBatch(call, batchStatistics(call, prepared.u), 0);
   Outputs result;
-  result["y"] = outputs(call, prepared.u, applied);
+  publishOutputs(call, prepared, applied, result);
   publishState(call, {}, result);
   return result;
 }

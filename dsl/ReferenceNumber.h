@@ -50,6 +50,12 @@ inline Tracked operator*(Tracked a, Tracked b) {
 }
 inline Tracked operator*(double a, Tracked b) { return flushed({a * b.value, std::abs(a) * b.magnitude}); }
 
+/// Adds a rounding to half an ulp of f32 that the derivation of Tolerance.h does not count.
+inline Tracked rounded(Tracked a) {
+  a.magnitude += kRounding / kUnit * std::abs(a.value);
+  return a;
+}
+
 /// A compensated sum (Neumaier), whose error does not grow with its length, so that it can judge f64 kernels
 /// too.
 class Sum {

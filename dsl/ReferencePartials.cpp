@@ -79,7 +79,7 @@ Outputs forwardReduce(const Call& call) {
   if (central) result["partial.moment"] = quantity(moments);
   if (call.spec.needsBatchStatistics()) return result;
   const Applied applied = constantStatistics(call);
-  result["y"] = outputs(call, prepared.u, applied);
+  publishOutputs(call, prepared, applied, result);
   publishSaved(call, batch, applied, 0, result);
   return result;
 }

@@ -2,9 +2,11 @@
 //
 // The sources follow the closed form of Spec.h from left to right:
 //   ReferenceArguments.cpp   the arguments of one call, checked
+//   ReferenceFunction.cpp    the functions of gates and activations
+//   ReferenceInput.cpp       from x to h, and from the gradient of h to those of its terms
 //   ReferenceStatistics.cpp  u, then mean and q of this batch
 //   ReferenceScale.cpp       from a second moment to s: epsilon modes, windows
-//   ReferenceOutput.cpp      from x0 to y, and from dy to the gradient of the affine
+//   ReferenceOutput.cpp      from x0 to y, and from dy to the gradient of the affine and of what is behind it
 //   ReferenceForward.cpp     which c and s apply; y; what is saved
 //   ReferenceState.cpp       what a step leaves behind, forward and backward
 //   ReferenceBackward.cpp    dx, dscale, dbias
@@ -28,8 +30,13 @@ using Outputs = std::map<std::string, Quantity>;
 struct Settings {
   double epsilon = 0, preEpsilon = 0, decay = 0, backwardDecay = 0, warmupSteps = 0;
   double renormMax = 1, renormShiftMax = 0, renormStart = 0;
-  double scaleOffset = 0;
+  double scaleOffset = 0, modOffset = 0;
   std::optional<double> clampGamma;
+};
+
+/// An element and its coordinates.
+struct At {
+  int64_t element, row, feature;
 };
 
 /// One call, and the statistic of each element. Rows are numbered through all segments.
@@ -41,6 +48,7 @@ class Call {
   const Problem& problem;
   const Spec& spec;
   const ReferenceCall& given;
+  const Has has;
   Settings settings;
   int64_t rows = 0, features = 0;
   int64_t groups = 1, preGroups = 1;
@@ -53,6 +61,12 @@ class Call {
 
   int64_t statistics() const;                             ///< the number of statistics
   int64_t statistic(int64_t row, int64_t feature) const;  ///< the statistic that an element belongs to
+
+  int64_t elements() const { return rows * features; }
+  int64_t elements(Tensor) const;          ///< the number of elements of a tensor
+  int64_t index(Tensor tensor, At) const;  ///< the element of a tensor that belongs to an element of x
+  /// Returns the value of an input at an element of x.
+  Tracked input(Tensor tensor, At at) const { return exact((*valuesOf(given, tensor))[index(tensor, at)]); }
 
   bool hasState() const { return spec.running.has_value(); }
   /// True if the batch has no valid row: the step does not change the state.
@@ -87,12 +101,48 @@ class Call {
 /// Returns the errors of the arguments; empty if they can be evaluated.
 std::vector<Diagnostic> complaints(const Problem&, const ReferenceCall&);
 
-/// The input after the `pre` stage, and the factor of every row and pre-group ([rows, preGroups]).
+/// A function at one point. The terms are the sum of the absolute terms of its formula: its rounding.
+struct Point {
+  double value, terms;
+};
+
+/// psi or phi, and its derivative, at one point, with bounds of the absolute values of the first two
+/// derivatives over all points, rounded up. relu has its corner in place of a bound of the second.
+struct Function {
+  Point value, slope;
+  double largestSlope, largestCurvature;
+};
+Function functionAt(Activation, double t);
+/// Returns phi and phi' of the gate at an element.
+struct Gated {
+  Tracked value, slope;
+};
+Gated gateAt(const Call&, At);
+
+/// Sums of gradients, one for each element of the output tensors around the norm that the entry writes.
+class Gradients {
+ public:
+  explicit Gradients(const Call&);
+  /// Adds a term to the element of the tensor that `at` belongs to, if the entry writes the tensor.
+  void add(Tensor, At at, Tracked term);
+  void publish(Outputs&) const;
+
+ private:
+  const Call& call_;
+  std::map<Tensor, std::vector<Sum>> sums_;
+};
+
+/// Returns h of every element: the input of the norm.
+Values inputOfNorm(const Call&);
+/// Returns dx from the gradient of h that the norm gives; adds the gradients of what stands before the norm.
+Values inputBackward(const Call&, Values dh, Gradients&);
+
+/// h, the input after the `pre` stage, and the factor of every row and pre-group ([rows, preGroups]).
 struct Prepared {
-  Values u, factor;
+  Values h, u, factor;
 };
 Prepared prepare(const Call&);
-/// Returns dx from du: the exact derivative of the `pre` stage.
+/// Returns dh from du: the exact derivative of the `pre` stage.
 Values prepareBackward(const Call&, const Prepared&, Values du);
 
 /// Mean and second moment of this batch for each statistic; 0 and 0 if no element enters it.
@@ -128,10 +178,10 @@ Applied constantStatistics(const Call&);
 /// Returns the factor of the affine, for a spec that has `scale`.
 Tracked factorOf(const Call&, int64_t feature);
 /// Returns y of an element. `r` and `shift` count only if the forward corrects by them.
-Tracked output(const Call&, int64_t feature, Tracked x0, Tracked r, Tracked shift);
-/// Returns G of an element, whose gradient is `dy`: the gradient of the output of the affine. The others are
-/// those that output() took.
-Tracked gradientOfAffine(const Call&, double dy, int64_t feature, Tracked x0, Tracked r, Tracked shift);
+Tracked output(const Call&, At, Tracked x0, Tracked r, Tracked shift);
+/// Returns G of an element: the gradient of the output of the affine. Adds the gradients of what stands
+/// behind it. The others are those that output() took.
+Tracked gradientOfAffine(const Call&, At, Tracked x0, Tracked r, Tracked shift, Gradients&);
 
 Outputs forward(const Call&);
 Outputs infer(const Call&);
@@ -146,9 +196,9 @@ BatchStatistics statisticsOfPartials(const Call&);
 /// Adds `partial.<field>` for each field, and what follows from them.
 void publishPartial(const Call&, const std::map<std::string, Values>& fields, Outputs&);
 
-/// Publish what a forward saves, and y.
+/// Publish what a forward saves, and its tensors.
 void publishSaved(const Call&, const BatchStatistics&, const Applied&, int64_t step, Outputs&);
-Quantity outputs(const Call&, const Values& u, const Applied&);
+void publishOutputs(const Call&, const Prepared&, const Applied&, Outputs&);
 
 using Changed = std::map<std::string, Values>;  ///< state fields, by name
 /// Returns the state after a forward with step number `step` and a batch that was not empty.

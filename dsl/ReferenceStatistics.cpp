@@ -11,8 +11,7 @@ static constexpr double kComputed = 1.5;
 
 Prepared prepare(const Call& call) {
   Prepared out;
-  out.u.reserve(call.given.x.size());
-  for (double x : call.given.x) out.u.push_back(exact(x));
+  out.h = out.u = inputOfNorm(call);
   if (!call.spec.pre) return out;
 
   const int64_t width = call.features / call.preGroups;
@@ -27,7 +26,7 @@ Prepared prepare(const Call& call) {
   return out;
 }
 
-// u = x r with r = (mean x^2 + eps)^-1/2, hence dx = r (du - u mean(du u)).
+// u = h r with r = (mean h^2 + eps)^-1/2, hence dh = r (du - u mean(du u)).
 Values prepareBackward(const Call& call, const Prepared& prepared, Values du) {
   if (!call.spec.pre) return du;
   const int64_t width = call.features / call.preGroups;
@@ -55,28 +54,33 @@ std::vector<double> counts(const Call& call) {
 
 BatchStatistics batchStatistics(const Call& call, const Values& u) {
   const std::vector<double> count = counts(call);
-  const auto meanOf = [&](auto&& term) {
+  const auto meanOf = [&](auto&& term, bool summed = false) {
     std::vector<Sum> sums(call.statistics());
     call.forEach([&](int64_t i, int64_t row, int64_t, int64_t statistic) {
       if (call.counted(row)) sums[statistic].add(term(i, statistic));
     });
     Values means;
-    for (size_t i = 0; i < sums.size(); ++i) means.push_back(sums[i].mean(count[i]));
+    for (size_t i = 0; i < sums.size(); ++i) means.push_back(sums[i].mean(summed ? 1 : count[i]));
     return means;
   };
 
   BatchStatistics out;
   out.mean = meanOf([&](int64_t i, int64_t) { return u[i]; });
-  if (call.spec.moment == Moment::Raw) {
-    out.moment = meanOf([&](int64_t i, int64_t) { return u[i] * u[i]; });
+  if (call.spec.moment != Moment::Central) {
+    out.moment = meanOf([&](int64_t i, int64_t) { return u[i] * u[i]; }, call.spec.moment == Moment::Sum);
     return out;
   }
   // A kernel sums squares of differences, so no term is larger than the variance itself, and the remaining
-  // error of the mean enters by its square. Only the result of a `pre` stage was rounded before, relative to
-  // itself and not to the distance.
+  // error of the mean enters by its square. Only the result of a gate, a residual or a `pre` stage was
+  // rounded before, relative to itself and not to the distance: a `pre` by as much as its magnitude has of
+  // one value.
+  const bool computed =
+      call.spec.pre || call.spec.hasGate(/*before=*/true) || call.spec.hasResidual(/*after=*/false);
+  const double own = call.spec.pre ? kComputed - 1 : 1;
   out.moment = meanOf([&](int64_t i, int64_t statistic) {
     const double distance = u[i].value - out.mean[statistic].value;
-    const double rounded = call.spec.pre ? 2 * std::abs(distance * u[i].value) : 0;
+    const double errors = computed ? std::max(0.0, u[i].magnitude - own * std::abs(u[i].value)) : 0;
+    const double rounded = 2 * std::abs(distance) * errors;
     return flushed({distance * distance, distance * distance + rounded});
   });
   for (size_t i = 0; i < out.moment.size(); ++i) {

@@ -48,6 +48,17 @@ std::string structuralText(const Spec& spec) {
   add("padding", code(spec.padding));
   if (spec.scaleOffset) add("offset", "on");
   if (spec.activation != Activation::None) add("activation", code(spec.activation));
+  if (spec.residual) {
+    add("residual", spec.residual->after ? "after" : spec.residual->stream ? "stream" : "before");
+  }
+  if (spec.gate) {
+    add("gate",
+        code(spec.gate->function) + (spec.gate->before ? " before " : " after ") + code(spec.gate->per));
+  }
+  if (const auto& modulate = spec.modulate) {
+    add("modulate",
+        std::string(modulate->scale ? "s" : "") + (modulate->shift ? "t" : "") + " " + code(modulate->per));
+  }
   return out;
 }
 

@@ -5,11 +5,19 @@
 //
 // Notation (docs/language.md): a tensor has axes segment x row x feature. `u` is
 // the input after the optional `pre` stage, `q` the second moment of this batch,
-// `s` an inverse root, `psi` the activation, `G = dy * psi'(o)`, `h = r * scale * G`. Where the affine has an
-// offset, `scale` stands for offset + scale, but in dscale, which does not depend on the offset.
+// `s` an inverse root, `psi` the activation, `v` the output of the affine, `G` its gradient (dy * psi'(o)
+// where nothing else stands behind it), `h = r * scale * G`. Where the affine has an offset, `scale` stands
+// for offset + scale, but in dscale, which does not depend on the offset.
 //
-//   forward   x0 = (u - c) * s,   o = scale * (r * x0 + shift) + bias,   y = psi(o)
+//   forward   x0 = (u - c) * s,   v = scale * (r * x0 + shift) + bias,   y = psi(o)
 //   backward  du = s_b * [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
+//
+// What stands around the norm, in the order of its meaning (docs/around-a-norm.md). phi is the function of
+// the gate:
+//
+//   h = phi(z) x [gate before] + r [residual before],   u = h after `pre`
+//   m = (mod_offset + mod_scale) v + mod_shift [modulate]
+//   o = phi(z) m [gate after] + r [residual after]
 //
 // Structure is compiled, numbers are arguments: the fields marked (number) are scalar arguments of a kernel,
 // and `init` fills a fresh state. Specs that differ only there share their kernels.
@@ -28,8 +36,9 @@ enum class Reduce {
   Segment,          ///< over the rows of a segment: one per segment and feature (IN)
   SegmentFeatures,  ///< over rows and group of a segment              (GN on N x C x T)
 };
-enum class Center { None, Current, Running };      ///< c = 0 | mean of this batch | running mean before it
-enum class Moment { Raw, Central };                ///< mean(u^2) | mean((u - mean)^2), about the current mean
+enum class Center { None, Current, Running };  ///< c = 0 | mean of this batch | running mean before it
+/// mean(u^2) | mean((u - mean)^2), about the current mean | sum(u^2), about 0: means of h x0 are sums too
+enum class Moment { Raw, Central, Sum };
 enum class DivideBy { Current, Running, Window };  ///< which second moment divides (after warmup)
 enum class WindowMean { Arithmetic, Geometric };
 enum class Backward {
@@ -59,8 +68,10 @@ enum class Renorm {
   Std,     ///< Batch Renormalization: r = clip(sB/sigma), shift = clip((mu_B - mu)/sigma), from the old state
   Moment,  ///< MABN, UN: r = clip(sqrt(var + eps) / sqrt(running + eps))
 };
-/// psi of `activation`: y = psi(o), o the output of the affine.
+/// psi of `activation`: y = psi(o); and phi of `gate`, where None is the identity.
 enum class Activation { None, Relu, Silu, Gelu, GeluTanh, Sigmoid, Tanh };
+/// What has a vector of features of its own; of a feature it is one number for each.
+enum class Per { Row, Segment, Feature };
 enum class Padding {
   Exclude,               ///< padded rows: y = 0, dx = 0, in no sum
   LeaveOutOfStatistics,  ///< left out of the forward statistics only
@@ -119,6 +130,33 @@ struct Spec {
   bool scale = false, bias = false;  ///< affine
   /// The factor of the affine is offset + scale; absent: scale alone (number)
   std::optional<double> scaleOffset;
+
+  /// What is added to the input of the norm, or to its output.
+  struct Residual {
+    bool after = false;
+    bool stream = true;  ///< before: the sum h is an output of forward, which backward reads
+    bool operator==(const Residual&) const = default;
+  };
+  std::optional<Residual> residual;
+
+  /// A tensor z whose function phi multiplies the input of the norm, or its output.
+  struct Gate {
+    Activation function = Activation::None;
+    bool before = false;
+    Per per = Per::Row;
+    bool operator==(const Gate&) const = default;
+  };
+  std::optional<Gate> gate;
+
+  /// A second affine behind the first, whose parameters belong to a segment or a row.
+  struct Modulate {
+    bool scale = false, shift = false;
+    Per per = Per::Segment;
+    double offset = 1;  ///< the factor is offset + mod_scale  (number)
+    bool operator==(const Modulate&) const = default;
+  };
+  std::optional<Modulate> modulate;
+
   Activation activation = Activation::None;
   double epsilon = 1e-5;  ///< (number)
   EpsilonMode epsilonMode = EpsilonMode::Add;
@@ -145,6 +183,19 @@ struct Spec {
 
   /// True if there is one statistic for each feature (column statistics); only these have state.
   bool perFeature() const { return reduce == Reduce::Rows; }
+  /// True if something has one of its own for each segment, so that a problem has three dimensions (P2, P11).
+  bool needsSegments() const {
+    return reduce == Reduce::Segment || reduce == Reduce::SegmentFeatures ||
+           (gate && gate->per == Per::Segment) || (modulate && modulate->per == Per::Segment);
+  }
+  /// True if forward has the output `stream`, which backward reads in place of x and residual.
+  bool hasStream() const { return residual && !residual->after && residual->stream; }
+  bool hasResidual(bool after) const { return residual && residual->after == after; }
+  bool hasGate(bool before) const { return gate && gate->before == before; }
+  /// True if a formula behind the affine needs the output of the affine in backward.
+  bool recomputesOutput() const {
+    return activation != Activation::None || hasGate(false) || (modulate && modulate->scale);
+  }
   /// True if a statistic of this batch must be complete before the first output of the forward, even after
   /// warmup.
   bool needsBatchStatistics() const { return center == Center::Current || divideBy != DivideBy::Running; }

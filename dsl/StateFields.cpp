@@ -13,6 +13,8 @@ std::vector<Extent> statisticShape(const Problem& problem) {
     case Reduce::Rows:
       return {kFeatures};
     case Reduce::Features:
+      if (problem.layout == Layout::ChannelsFirst)
+        return {kSegments, fixed(problem.groups(spec.groups)), kRows};
       return {kSegments, kRows, fixed(problem.groups(spec.groups))};
     case Reduce::Segment:
       return {kSegments, kFeatures};
@@ -20,6 +22,18 @@ std::vector<Extent> statisticShape(const Problem& problem) {
       return {kSegments, fixed(problem.groups(spec.groups))};
   }
   return {};
+}
+
+TensorShape shapeOf(Per per) {
+  switch (per) {
+    case Per::Row:
+      break;
+    case Per::Segment:
+      return TensorShape::PerSegment;
+    case Per::Feature:
+      return TensorShape::PerFeature;
+  }
+  return TensorShape::Elements;
 }
 
 bool windowedNu(const Spec& spec) {
@@ -31,11 +45,25 @@ bool windowedNu(const Spec& spec) {
 
 Has hasOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
-  return {.scale = spec.scale,
+  Has has{.scale = spec.scale,
           .bias = spec.bias,
           .mask = problem.mask,
-          .activation = spec.activation != Activation::None,
-          .waits = spec.needsBatchStatistics()};
+          .recomputesOutput = spec.recomputesOutput(),
+          .waits = spec.needsBatchStatistics(),
+          .residual = spec.residual.has_value(),
+          .residualBefore = spec.hasResidual(/*after=*/false),
+          .stream = spec.hasStream()};
+  const bool activated = spec.activation != Activation::None;
+  has.ownResidualGradient = has.residualBefore ? spec.hasGate(/*before=*/true) : has.residual && activated;
+  if (spec.gate) {
+    has.gate = true, has.gateBefore = spec.gate->before;
+    has.gateShape = shapeOf(spec.gate->per);
+  }
+  if (spec.modulate) {
+    has.modScale = spec.modulate->scale, has.modShift = spec.modulate->shift;
+    has.modulationShape = shapeOf(spec.modulate->per);
+  }
+  return has;
 }
 
 std::vector<Tensor> operandsOf(const Problem& problem) { return operandsOf(problem.entry, hasOf(problem)); }

@@ -55,7 +55,8 @@ struct Field {
 std::vector<Field> stateFields(const Problem&);
 
 /// Returns the fields that forward saves for backward. I is the index of a statistic: [d] if reduce is rows,
-/// [segments*rows, groups], [segments, d], [segments, groups] for the others.
+/// [segments, rows, groups], [segments, d], [segments, groups] for the others; with layout channels_first
+/// [segments, groups, rows] if it is features.
 ///   mean          [I]      the c of x0, if center is not `none`
 ///   rstd          [I]      the s of x0
 ///   batch_mean    [I]      if rho needs it: moment central, exact, divide_by current, center not current

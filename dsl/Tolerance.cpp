@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <optional>
 
 #include "runtime/abi/Operands.h"
 #include "runtime/abi/Sums.h"
@@ -32,15 +33,10 @@ static_assert((kLongestChain / 3.0 / 2 + kRoot + kElement) * kUnit <= kOwnRow,
 // the total on average. Longer sums have more levels.
 constexpr double kLongestSum = 5e-6;
 
-double sumTolerance(double terms) { return std::min(kLongestSum, kOwnRow + kUnit * std::sqrt(terms) / 2); }
-
-/// True for an output tensor of this shape; state and saved statistics are none.
-bool isTensor(std::string_view output, TensorShape shape) {
-  const auto tensor = tensorNamed(output);
-  return tensor && infoOf(*tensor).shape == shape;
+double sumTolerance(double term, double terms) {
+  return std::min(kLongestSum, term + kUnit * std::sqrt(terms) / 2);
 }
-bool isOutput(std::string_view output) { return isTensor(output, TensorShape::Elements); }
-bool isParameter(std::string_view output) { return isTensor(output, TensorShape::PerFeature); }
+
 bool isInteger(std::string_view output) {
   return output == "state.step" || output == "saved.step" || output == "saved.count" ||
          output == "partial.rows" || output == "partial.gradient_rows";
@@ -53,12 +49,13 @@ bool combinesRows(const Problem& problem) {
   return spec.reduce != Reduce::Rows || spec.needsBatchStatistics() || spec.warmup.has_value();
 }
 
-double termsOf(const Problem& problem, std::string_view output, const Extents& extents) {
+// Returns the number of terms of a sum: a gradient of this shape, or a statistic.
+double termsOf(const Problem& problem, std::optional<TensorShape> shape, const Extents& extents) {
   const Spec& spec = *problem.spec;
   const double rows = static_cast<double>(extents.rows), all = static_cast<double>(extents.totalRows());
   const double width =
       static_cast<double>(extents.features) / static_cast<double>(problem.groups(spec.groups));
-  if (isParameter(output)) return all;
+  if (shape) return shape == TensorShape::PerFeature ? all : rows;
   switch (spec.reduce) {
     case Reduce::Rows:
       return all;
@@ -98,15 +95,19 @@ double ratio(double want, double got, double bound, DType stored) {
 
 Tolerance toleranceOf(const Problem& problem, std::string_view output, const Extents& extents) {
   Tolerance tolerance;
-  tolerance.stored = isOutput(output)      ? problem.data
-                     : isParameter(output) ? problem.params
-                                           : problem.statistics();
+  const std::optional<Tensor> tensor = tensorNamed(output);
+  tolerance.stored = tensor ? typeOf(*tensor, problem.data, problem.params) : problem.statistics();
   if (isInteger(output)) return tolerance;
 
-  if (isOutput(output)) {
-    tolerance.relative = combinesRows(problem) ? kOverRows : kOwnRow;
+  const Has has = hasOf(problem);
+  const auto shape = tensor ? std::optional(shapeOf(*tensor, has)) : std::nullopt;
+  const double element = combinesRows(problem) ? kOverRows : kOwnRow;
+  if (shape == TensorShape::Elements) {
+    tolerance.relative = element;
   } else {
-    tolerance.relative = sumTolerance(termsOf(problem, output, extents));
+    // The terms of a gate before the norm contain dx, whose statistics have a level of their own.
+    const bool ofDx = tensor == kDgate && has.gateBefore;
+    tolerance.relative = sumTolerance(ofDx ? element : kOwnRow, termsOf(problem, shape, extents));
   }
   const bool wide = problem.statistics() == DType::F64;
   // In f64 the reference rounds as much as the kernel.

@@ -43,6 +43,19 @@
 // from the saved statistics, which are exact there, and from x as it is stored: its error is that of the
 // element alone, 4 u.
 //
+// What stands around the norm has inputs that are exact, so its functions and products are errors of one
+// element. The roundings that 4 u does not count, an operation of gate, residual or modulation each, are u of
+// their result: an eighth of its value is added to the magnitude. A function phi of a gate is rounded by less
+// than 8 u of T(phi), so phi and phi' have the magnitudes |phi| + T(phi) and |phi'| + T(phi'). For h that is
+//
+//   magnitude of h      9/8 |h| + |x| T(phi) + |x phi| / 8      the last two with a gate before
+//
+// in which x phi and r may cancel: their sum is rounded relative to itself. A stream is stored in the type of
+// the data, and a kernel may take h from it for y, though not for the statistics: where that type is
+// narrower, an h of y has half an ulp of it in addition, twice that behind `pre`, whose factor is made of the
+// same values. Where that moves y into the next binade, its own store rounds by half an ulp of that one. In
+// backward h is residual_out as it was stored: exact.
+//
 // relu has a corner instead of psi''. Where |o| is within the error of o either slope is right, so the error
 // of psi' is up to 1: its magnitude grows by 1 / unit, unit the relative error granted. An o that is 0
 // without any term has the slope 0. An infinite o has no error.

@@ -278,17 +278,21 @@ NORMC_API normc_status normc_plan_number_info(const normc_plan* plan, size_t ind
 
 /** What a plan does with a tensor. */
 typedef enum normc_tensor_use {
-  NORMC_TENSOR_READ = 0,    /**< an input that a call must give */
-  NORMC_TENSOR_IGNORED = 1, /**< an input that a call may give, and that is not read */
-  NORMC_TENSOR_WRITTEN = 2, /**< an output that a call must give */
-  NORMC_TENSOR_OPTIONAL = 3 /**< an output that is not computed if it is NULL */
+  NORMC_TENSOR_READ = 0,          /**< an input that a call must give */
+  NORMC_TENSOR_IGNORED = 1,       /**< an input that a call may give, and that is not read */
+  NORMC_TENSOR_WRITTEN = 2,       /**< an output that a call must give */
+  NORMC_TENSOR_OPTIONAL = 3,      /**< an output that is not computed if it is NULL */
+  NORMC_TENSOR_READ_IF_GIVEN = 4, /**< an input whose elements are 0 if it is NULL */
+  /** A gradient that no call takes: it is equal to the tensor `same_as` of the call. */
+  NORMC_TENSOR_SAME = 5
 } normc_tensor_use;
 
 /** The shape of a tensor. */
 typedef enum normc_tensor_shape {
   NORMC_TENSOR_ELEMENTS = 0,    /**< that of x */
   NORMC_TENSOR_PER_FEATURE = 1, /**< features, contiguous */
-  NORMC_TENSOR_PER_ROW = 2      /**< that of x without features */
+  NORMC_TENSOR_PER_ROW = 2,     /**< that of x without features */
+  NORMC_TENSOR_PER_SEGMENT = 3  /**< segments x features, contiguous */
 } normc_tensor_shape;
 
 /** One tensor of the calls of a plan. */
@@ -299,6 +303,7 @@ typedef struct normc_tensor_info {
   normc_tensor_use use;     /**< whether it is read or written, and may be NULL */
   normc_tensor_shape shape; /**< the axes that it has */
   int32_t reserved;         /**< 0 */
+  const char* same_as;      /**< of NORMC_TENSOR_SAME; else NULL */
 } normc_tensor_info;
 
 /** Describes tensor `index` of those that calls of a plan may give, in the order of normc_args;
@@ -430,18 +435,36 @@ typedef struct normc_state normc_state;
  *     commit            partials, state_in                     state_out
  * @endcode
  *
- * if the norm has them; both backwards also take bias if the norm has an activation. infer_backward is the
- * gradient of infer for norms with a state. An output that is NULL is not computed; if state_out is NULL the
- * state does not change. A host that recomputes activations sets state_out to NULL in the first pass, so that
- * the second pass, which updates the state, reads the same state as the first. A backward ignores inputs that
- * it does not need. Any other argument that the plan does not take is an error, because it would have no
- * effect.
+ * if the norm has them; both backwards also take bias if the norm has an activation, a gate behind the norm
+ * or a modulation. What stands around a norm adds
  *
- * Tensors. x, y, dy, dx have one shape: that of the problem, e.g. rows x features. Rows may be several
- * dimensions if one stride leads through all of them: batch x time x features for a problem of two
- * dimensions, N x C x H x W for channels_first. The contiguous axis (features, or rows for channels_first)
- * has stride 1. The others have any stride, in inputs also 0 or negative. Strides of a tensor without
- * elements are ignored. scale, bias, dscale, dbias: [features], contiguous. mask: the shape of x without
+ * @code{.unparsed}
+ *              forward, infer                          backward, infer_backward
+ *   residual   reads residual, writes residual_out     reads residual or residual_out, [dresidual_out],
+ *                                                      writes [dresidual]
+ *   gate       reads gate                              reads gate, writes [dgate]
+ *   modulate   reads mod_scale, mod_shift              reads both, writes [dmod_scale], [dmod_shift]
+ * @endcode
+ *
+ * With residual_out, a residual in front of the norm that is passed on, a backward reads neither x nor
+ * residual unless a gate stands before the norm, and dresidual_out is 0 if it is NULL. dresidual is taken
+ * only where it is neither dx nor dy (normc_tensor_info tells which it is). Where the batch is divided,
+ * forward_reduce reads of these what stands in front of the norm, and the others belong to the calls that
+ * write y and dx; sums over rows, as dmod_scale, are written by backward_reduce.
+ *
+ * infer_backward is the gradient of infer for norms with a state. An output that is NULL is not computed; if
+ * state_out is NULL the state does not change. A host that recomputes activations sets state_out to NULL in
+ * the first pass, so that the second pass, which updates the state, reads the same state as the first. A
+ * backward ignores inputs that it does not need. Any other argument that the plan does not take is an error,
+ * because it would have no effect.
+ *
+ * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual have one shape: that of the
+ * problem, e.g. rows x features. Rows may be several dimensions if one stride leads through all of them:
+ * batch x time x features for a problem of two dimensions, N x C x H x W for channels_first. The contiguous
+ * axis (features, or rows for channels_first) has stride 1. The others have any stride, in inputs also 0 or
+ * negative. Strides of a tensor without elements are ignored. scale, bias, dscale, dbias: [features],
+ * contiguous. gate, mod_scale, mod_shift: the shape of x, [segments, features] or [features], as the norm
+ * decides, the last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without
  * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
  *
  * State and saved statistics. Each is one buffer, aligned to 8 bytes, or one tensor for each field, in the
@@ -456,9 +479,9 @@ typedef struct normc_state normc_state;
  * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those
  * of all ranks.
  *
- * Memory. y may be x, and dx may be dy, with the same strides; state_out may be state_in, and a field of
- * state_out_fields the same field of state_in_fields. Any other overlap of written memory with an argument is
- * an error. */
+ * Memory. y may be x, dx may be dy, and residual_out may be residual, with the same strides; state_out may be
+ * state_in, and a field of state_out_fields the same field of state_in_fields. Any other overlap of written
+ * memory with an argument is an error. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of every entry */
@@ -491,6 +514,16 @@ typedef struct normc_args {
   const void* partials;                    /**< the sums of several calls */
   size_t partials_bytes;                   /**< exactly partial_count times normc_plan_partial_bytes */
   size_t partial_count;                    /**< number of partials, 1 or more */
+  const DLTensor* residual;                /**< added to the input of the norm, or to its output */
+  const DLTensor* residual_out;  /**< the sum of input and residual: output of forward, input of backward */
+  const DLTensor* gate;          /**< its function multiplies the input of the norm, or its output */
+  const DLTensor* mod_scale;     /**< factor of a segment or a row */
+  const DLTensor* mod_shift;     /**< what is added to a segment or a row */
+  const DLTensor* dresidual_out; /**< gradient of residual_out: input of backward; NULL: 0 */
+  const DLTensor* dresidual;  /**< gradient of residual, where it is neither dx nor dy: output of backward */
+  const DLTensor* dgate;      /**< gradient of gate: output of backward */
+  const DLTensor* dmod_scale; /**< gradient of mod_scale: output of backward */
+  const DLTensor* dmod_shift; /**< gradient of mod_shift: output of backward */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,

@@ -383,6 +383,17 @@ struct Call {
   Buffer partial,                ///< the sums of this call
       partials;                  ///< the sums of several calls, one behind another
   std::size_t partialCount = 1;  ///< number of partials in `partials`
+
+  Tensor residual,   ///< as in normc_args
+      residualOut,   ///< as in normc_args
+      gate,          ///< as in normc_args
+      modScale,      ///< as in normc_args
+      modShift,      ///< as in normc_args
+      dresidualOut,  ///< as in normc_args
+      dresidual,     ///< as in normc_args
+      dgate,         ///< as in normc_args
+      dmodScale,     ///< as in normc_args
+      dmodShift;     ///< as in normc_args
 };
 
 /// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.
@@ -559,23 +570,45 @@ class FieldViews {
   std::array<const DLTensor*, NORMC_MAX_FIELDS> pointers_;
 };
 
+/// A tensor of a call, and its member of normc_args.
+struct TensorArgument {
+  Tensor Call::* from;
+  const DLTensor* normc_args::* to;
+};
+inline constexpr TensorArgument kTensorArguments[] = {
+    {&Call::x, &normc_args::x},
+    {&Call::y, &normc_args::y},
+    {&Call::dy, &normc_args::dy},
+    {&Call::dx, &normc_args::dx},
+    {&Call::scale, &normc_args::scale},
+    {&Call::bias, &normc_args::bias},
+    {&Call::dscale, &normc_args::dscale},
+    {&Call::dbias, &normc_args::dbias},
+    {&Call::mask, &normc_args::mask},
+    {&Call::residual, &normc_args::residual},
+    {&Call::residualOut, &normc_args::residual_out},
+    {&Call::gate, &normc_args::gate},
+    {&Call::modScale, &normc_args::mod_scale},
+    {&Call::modShift, &normc_args::mod_shift},
+    {&Call::dresidualOut, &normc_args::dresidual_out},
+    {&Call::dresidual, &normc_args::dresidual},
+    {&Call::dgate, &normc_args::dgate},
+    {&Call::dmodScale, &normc_args::dmod_scale},
+    {&Call::dmodShift, &normc_args::dmod_shift},
+};
+
 /// The arguments of a call as the C API takes them, on the stack of a call.
 class Arguments {
  public:
   explicit Arguments(const Call& call)
       : stateIn_(call.stateInFields), stateOut_(call.stateOutFields), saved_(call.savedFields) {
-    const std::array<const Tensor*, 9> tensors = {
-        &call.x, &call.y, &call.dy, &call.dx, &call.scale, &call.bias, &call.dscale, &call.dbias, &call.mask};
-    std::array<const DLTensor*, 9> given = {};
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (tensors[i]->empty()) continue;
-      views_[i] = tensors[i]->dlpack();
-      given[i] = &views_[i];
-    }
     args_.struct_size = sizeof args_;
-    args_.x = given[0], args_.y = given[1], args_.dy = given[2], args_.dx = given[3];
-    args_.scale = given[4], args_.bias = given[5], args_.dscale = given[6], args_.dbias = given[7],
-    args_.mask = given[8];
+    for (std::size_t i = 0; i < views_.size(); ++i) {
+      const Tensor& tensor = call.*kTensorArguments[i].from;
+      if (tensor.empty()) continue;
+      views_[i] = tensor.dlpack();
+      args_.*kTensorArguments[i].to = &views_[i];
+    }
     args_.state_in = call.stateIn.data, args_.state_in_bytes = call.stateIn.bytes;
     args_.state_out = call.stateOut.data, args_.state_out_bytes = call.stateOut.bytes;
     args_.saved = call.saved.data, args_.saved_bytes = call.saved.bytes;
@@ -595,7 +628,7 @@ class Arguments {
   const normc_args* get() const { return &args_; }
 
  private:
-  std::array<DLTensor, 9> views_;
+  std::array<DLTensor, std::size(kTensorArguments)> views_;
   FieldViews stateIn_, stateOut_, saved_;
   normc_args args_ = {};
 };

@@ -37,7 +37,7 @@ CallTime timeOf(host::Plan plan, const package::Kernel& kernel, const Problem& p
   std::vector<std::unique_ptr<measure::Contestant>> copies;
   std::vector<measure::Contestant*> all{&subject};
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
-    copies.push_back(measure::makeCopy(inputs, forCopies.output(0).data(), time.tensorBytes, time.traffic,
+    copies.push_back(measure::makeCopy(inputs, forCopies.tensors(0).outputs(), time.tensorBytes, time.traffic,
                                        stores, int(threads)));
     all.push_back(copies.back().get());
   }

@@ -21,14 +21,15 @@ TensorLayout elementsOf(const Problem& problem, const Extents& e, const Placemen
   return t;
 }
 
-TensorLayout layoutOf(const TensorInfo& info, const Problem& problem, const Extents& e,
-                      const Placement& placement) {
-  const DType type = typeOf(info.tensor, problem.data, problem.params);
-  switch (info.shape) {
+TensorLayout layoutOf(Tensor tensor, const Problem& problem, const Extents& e, const Placement& placement) {
+  const DType type = typeOf(tensor, problem.data, problem.params);
+  switch (shapeOf(tensor, hasOf(problem))) {
     case TensorShape::Elements:
-      return elementsOf(problem, e, placement, placement.reversed && !info.written());
+      return elementsOf(problem, e, placement, placement.reversed && !infoOf(tensor).written(problem.entry));
     case TensorShape::PerFeature:
       return TensorLayout::compact(type, {e.features});
+    case TensorShape::PerSegment:
+      return TensorLayout::compact(type, {e.segments, e.features});
     case TensorShape::PerRow:
       break;
   }
@@ -51,8 +52,8 @@ std::vector<normc_field> fieldsOf(Query query, const normc_plan* plan, const nor
 
 }  // namespace
 
-bool Placement::leavesOut(std::string_view output) const {
-  return std::find(leaveOut.begin(), leaveOut.end(), output) != leaveOut.end();
+bool Placement::leavesOut(std::string_view name) const {
+  return std::find(leaveOut.begin(), leaveOut.end(), name) != leaveOut.end();
 }
 
 TensorLayout TensorLayout::compact(DType type, std::vector<int64_t> shape) {
@@ -65,7 +66,7 @@ TensorLayout TensorLayout::compact(DType type, std::vector<int64_t> shape) {
 Layouts layoutsOf(const Problem& problem, const Extents& extents, const Placement& placement) {
   Layouts layouts;
   for (const Tensor tensor : operandsOf(problem))
-    layouts[tensor] = layoutOf(infoOf(tensor), problem, extents, placement);
+    layouts[tensor] = layoutOf(tensor, problem, extents, placement);
   return layouts;
 }
 

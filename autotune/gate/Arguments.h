@@ -26,9 +26,9 @@ struct Placement {
   /// Host only. Each buffer ends at a page without access, so that a read past the end of the buffer also
   /// ends the process. Only for a process that may end.
   bool guardPages = false;
-  std::vector<std::string> leaveOut;  ///< outputs that may be null: tensors, saved, state_out
+  std::vector<std::string> leaveOut;  ///< what may be null: tensors, saved, state_out
 
-  bool leavesOut(std::string_view output) const;
+  bool leavesOut(std::string_view name) const;
 };
 
 /// The layout of a tensor in memory. Sizes are in elements.
@@ -55,6 +55,7 @@ class Arguments {
   Arguments(const normc_plan*, Entry, const normc_sizes&, Layouts, const CudaDevice* where = nullptr);
   Arguments(const normc_plan*, const Problem&, const Extents&, const CudaDevice* where = nullptr);
 
+  Entry entry() const { return entry_; }
   const Layouts& layouts() const { return layouts_; }
   const normc_sizes& sizes() const { return sizes_; }
   const CudaDevice* where() const { return where_; }

@@ -27,13 +27,16 @@ struct Call::Buffers {
   void collect(CallResult&) const;
 };
 
-/// Calls `visit(element, place, stride)` for each row: its first element in logical order and in memory. A
-/// vector of features is one row.
+/// Calls `visit(element, place, stride)` for each vector of features: its first element in logical order and
+/// in memory.
 template <typename Visit>
 void Call::Buffers::forRows(Tensor tensor, Visit visit) const {
-  if (!isXSized(tensor)) return visit(0, 0, 1);
   const TensorLayout& t = arguments->layouts().at(tensor);
   const Extents& e = in.extents;
+  if (!isXSized(tensor, hasOf(problem))) {
+    for (int64_t at = 0; at < t.elements; at += e.features) visit(at, at, 1);
+    return;
+  }
   const bool last = problem.layout == Layout::FeaturesLast;
   const int64_t pitch = t.strides[t.strides.size() - 2], ofRow = last ? pitch : 1,
                 ofFeature = last ? 1 : pitch;
@@ -46,7 +49,7 @@ void Call::Buffers::forRows(Tensor tensor, Visit visit) const {
 void Call::Buffers::writeTensor(Tensor tensor) {
   Storage& to = (*arguments)[tensor];
   to.poison();
-  if (infoOf(tensor).written()) return;
+  if (infoOf(tensor).written(problem.entry) || placement.leavesOut(name(tensor))) return;
   const std::vector<double>* from = valuesOf(in, tensor);
   if (!from) {
     std::copy(in.mask.begin(), in.mask.end(), static_cast<uint8_t*>(to.data()));
@@ -63,7 +66,9 @@ void Call::Buffers::readTensor(Tensor tensor, CallResult& result) const {
   const Storage& from = arguments->written(tensor);
   const auto features = size_t(in.extents.features);
   std::vector<double>& values = result.outputs[std::string(name(tensor))];
-  values.resize(isXSized(tensor) ? size_t(in.extents.totalRows()) * features : features);
+  size_t rows = 0;
+  forRows(tensor, [&](int64_t, int64_t, int64_t) { ++rows; });
+  values.resize(rows * features);
   forRows(tensor, [&](int64_t element, int64_t place, int64_t stride) {
     from.get(t.type, place, stride, std::span(values).subspan(size_t(element), features));
   });
@@ -129,7 +134,8 @@ void Call::Buffers::collect(CallResult& result) const {
   for (const auto& [tensor, layout] : a.layouts()) {
     if (!a[tensor].guardsIntact())
       result.fault += "memory around " + std::string(name(tensor)) + " was written; ";
-    if (infoOf(tensor).written() && !placement.leavesOut(name(tensor))) readTensor(tensor, result);
+    if (infoOf(tensor).written(problem.entry) && !placement.leavesOut(name(tensor)))
+      readTensor(tensor, result);
   }
   for (const Storage* s :
        {&a.state.memory, &a.stateOut.memory, &a.saved.memory, &a.partials.memory, &a.workspace})

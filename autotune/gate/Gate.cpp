@@ -25,6 +25,7 @@ std::string Trial::text(const Problem& problem) const {
   if (placement.guardPages) t += " guard_pages";
   for (const std::string& output : placement.leaveOut) t += " without_" + output;
   if (problem.mask) t += " mask=" + std::string(name(mask));
+  if (nanPadding) t += " nan_padding";
   return t + " seed=" + std::to_string(seed);
 }
 
@@ -45,26 +46,99 @@ static void warmState(const Problem& problem, const Trial& trial, ReferenceCall&
   }
 }
 
+static int64_t countOf(TensorShape shape, const Extents& e) {
+  if (shape == TensorShape::PerFeature) return e.features;
+  return (shape == TensorShape::PerSegment ? e.segments : e.totalRows()) * e.features;
+}
+
+/// Returns values of a gate: most are small; of eleven one is large, one large and negative, one 0. Where it
+/// stands before the norm, or x is infinite, large ones are smaller: infinities then appear where the
+/// reference has them.
+static std::vector<double> gateValues(const Problem& problem, const Trial& trial, int64_t count,
+                                      uint64_t seed) {
+  const bool before = problem.spec->hasGate(/*before=*/true);
+  if (before && trial.data == HardInput::Huge) return normalValues(count, problem.data, seed, 0, 0.15);
+  const bool extreme = trial.data == HardInput::Huge || trial.data == HardInput::WithInfinity;
+  const double large = before || extreme ? 4 : largest(problem.data) < 1e10 ? 30 : 100;
+  std::vector<double> values = normalValues(count, problem.data, seed, 0, before ? 0.5 : 1);
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % 11 == 3) values[i] = large;
+    if (i % 11 == 6) values[i] = -large;
+    if (i % 11 == 9) values[i] = 0;
+  }
+  return values;
+}
+
+/// Returns values of an input around the norm.
+static std::vector<double> valuesAround(const Problem& problem, const Trial& trial, Tensor tensor,
+                                        const Extents& e) {
+  const int64_t count = countOf(shapeOf(tensor, hasOf(problem)), e);
+  const uint64_t seed = trial.seed + 20 + tensor;
+  const bool narrow = largest(problem.data) < 1e10;
+  switch (tensor) {
+    case kResidual:
+      // As hard as x: it is as constant, and as far from 0.
+      if (problem.spec->hasResidual(/*after=*/true) || (narrow && trial.data == HardInput::Huge)) break;
+      return hardInput(trial.data, e, problem.data, seed);
+    case kGate:
+      return gateValues(problem, trial, count, seed);
+    case kModScale:
+      return normalValues(count, problem.data, seed, 0, 0.5);
+    default:
+      break;
+  }
+  return normalValues(count, problem.data, seed);
+}
+
+/// Fills the inputs around the norm; of those that ranks share, only empty ones.
+static void surround(const Problem& problem, const Trial& trial, ReferenceCall& call) {
+  const Has has = hasOf(problem);
+  for (const Tensor tensor : {kResidual, kGate, kModScale, kModShift, kDresidualOut}) {
+    const TensorInfo& info = infoOf(tensor);
+    std::vector<double>& values = *valuesOf(call, tensor);
+    if (!(has.*info.needs) || trial.placement.leavesOut(info.name)) continue;
+    if (tensor == kDresidualOut && !isBackward(problem.entry)) continue;
+    if (values.empty() || isXSized(tensor, has)) values = valuesAround(problem, trial, tensor, call.extents);
+  }
+}
+
+/// Puts NaN into the padded rows of all X-sized inputs, if the norm leaves these rows out.
+static void spoilPadding(const Problem& problem, const Trial& trial, ReferenceCall& call) {
+  if (!trial.nanPadding || !problem.mask || problem.spec->padding != Padding::Exclude) return;
+  for (const TensorInfo& each : kTensorTable) {
+    std::vector<double>* const values = valuesOf(call, each.tensor);
+    if (!values || values->empty() || !isXSized(each.tensor, hasOf(problem))) continue;
+    for (size_t i = 0; i < values->size(); ++i)
+      if (!call.mask[i / size_t(call.extents.features)]) (*values)[i] = std::nan("");
+  }
+}
+
 /// Returns the arguments of another rank, with other rows.
-static ReferenceCall otherRank(const Problem& problem, const Trial& trial, ReferenceCall rank, int64_t rows) {
+static ReferenceCall otherRank(const Problem& problem, Trial trial, ReferenceCall rank, int64_t rows) {
   rank.extents.rows = rows;
-  rank.x = hardInput(trial.data, rank.extents, problem.data, trial.seed + 10);
-  if (problem.mask) rank.mask = hardMask(trial.mask, rank.extents, trial.seed + 10);
-  rank.dy = normalValues(int64_t(rank.x.size()), problem.data, trial.seed + 13);
+  trial.seed += 10;
+  rank.x = hardInput(trial.data, rank.extents, problem.data, trial.seed);
+  if (problem.mask) rank.mask = hardMask(trial.mask, rank.extents, trial.seed);
+  rank.dy = normalValues(int64_t(rank.x.size()), problem.data, trial.seed + 3);
+  surround(problem, trial, rank);
+  spoilPadding(problem, trial, rank);
   return rank;
 }
 
-/// Runs the forward of a backward: its state and what it saved go into the call. Returns its errors.
+/// Runs the forward of a backward: what it passes on goes into the call, `residual_out` and, if the backward
+/// reads them, the state and what was saved. Returns its errors.
 static std::vector<Diagnostic> runForward(Problem problem, ReferenceCall& call) {
-  problem.entry = Entry::Forward;
+  const bool saves = readsSaved(problem.entry);
+  problem.entry = saves ? Entry::Forward : Entry::Infer;
   const auto before = evaluate(problem, call);
   if (!before) return before.errors();
   for (const auto& [output, quantity] : before->outputs) {
-    bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0;
-    if (!saved && !state) continue;
+    const bool saved = output.rfind("saved.", 0) == 0, state = output.rfind("state.", 0) == 0,
+               stream = output == name(kResidualOut);
+    if (!stream && (!saves || (!saved && !state))) continue;
     std::vector<double> values = quantity.value;
-    for (double& v : values) v = round(v, problem.statistics());
-    (saved ? call.saved : call.state)[output.substr(6)] = values;
+    for (double& v : values) v = round(v, stream ? problem.data : problem.statistics());
+    (stream ? call.residualOut : (saved ? call.saved : call.state)[output.substr(6)]) = values;
   }
   return {};
 }
@@ -79,18 +153,25 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);
   call.state = initialState(problem, e);
   warmState(problem, trial, call);
+  surround(problem, trial, call);
   if (isOverRanks(problem.entry)) {
     call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
     std::vector<ReferenceCall> ranks{call};
+    spoilPadding(problem, trial, ranks[0]);
     // Alone in odd steps; else with a rank of fewer rows and one of none.
     if (trial.step % 2 == 0)
       for (const int64_t rows : {e.rows / 2, int64_t(0)})
         ranks.push_back(otherRank(problem, trial, call, rows));
     return argumentsOverRanks(problem, std::move(ranks));
   }
-  if (readsSaved(problem.entry))
-    if (auto errors = runForward(problem, call); !errors.empty()) return errors;
+  if (readsSaved(problem.entry) || (isBackward(problem.entry) && spec.hasStream())) {
+    ReferenceCall forward = call;
+    forward.dresidualOut.clear();
+    if (auto errors = runForward(problem, forward); !errors.empty()) return errors;
+    call.state = forward.state, call.saved = forward.saved, call.residualOut = forward.residualOut;
+  }
   if (isBackward(problem.entry)) call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+  spoilPadding(problem, trial, call);
   return call;
 }
 
@@ -179,7 +260,8 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
       trials.push_back({.extents = extents(33, 3), .step = step});
   if (problem.mask)
     for (HardMask mask : allHardMasks())
-      trials.push_back({.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .step = 7});
+      trials.push_back(
+          {.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .nanPadding = true, .step = 7});
   Extents odd = extents(21, 2);
   trials.push_back(
       {.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
@@ -192,11 +274,15 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   if (writesSaved(problem.entry))
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
   if (isBackward(problem.entry)) {
+    const Has has = hasOf(problem);
     std::vector<std::string> wide, others;
     for (const TensorInfo& each : kTensorTable)
-      if (each.mayBeLeftOut()) (isXSized(each.tensor) ? wide : others).emplace_back(each.name);
+      if (each.mayBeLeftOut() && isTaken(each, problem.entry, has))
+        (isXSized(each.tensor, has) ? wide : others).emplace_back(each.name);
+    // A call that leaves out all outputs is refused.
+    if (!others.empty() || (problem.spec->running && problem.parts().writesState()))
+      trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
     others.emplace_back("state_out");
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
     trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = others}});
   }
   return trials;

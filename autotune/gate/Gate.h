@@ -16,6 +16,7 @@ struct Trial {
   Extents extents;
   HardInput data = HardInput::Normal;
   HardMask mask = HardMask::Scattered;  ///< used if the problem has a mask
+  bool nanPadding = false;              ///< padded rows that are left out hold NaN
   int64_t step = 0;                     ///< training steps before this one, for the state
   uint64_t seed = 1;
   Placement placement;

@@ -14,14 +14,11 @@ GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placeme
     return Storage(int64_t(bytes), offset, where(), placement.guardPages);
   };
   for (const auto& [tensor, layout] : layouts()) {
-    const int64_t off = placement.misalign + (infoOf(tensor).written() ? placement.skew : 0);
+    const int64_t off = placement.misalign + (infoOf(tensor).written(entry()) ? placement.skew : 0);
     tensors_[tensor] = storage(layout.bytes(), off * bytes(layout.type));
   }
-  for (auto& [tensor, memory] : tensors_) {
-    const auto input = placement.inPlace ? infoOf(tensor).mayBe : std::nullopt;
-    bind(tensor,
-         placement.leavesOut(name(tensor)) ? nullptr : (input ? tensors_.at(*input) : memory).address());
-  }
+  for (const auto& [tensor, memory] : tensors_)
+    bind(tensor, placement.leavesOut(name(tensor)) ? nullptr : tensors_.at(memoryOf(tensor)).address());
   state = {stateFields(), storage(stateBytes())};
   stateOut = {stateFields(), storage(stateBytes())};
   saved = {savedFields(), storage(savedBytes())};
@@ -36,9 +33,9 @@ GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placeme
   bindWorkspace(workspace.address(), workspaceBytes());
 }
 
-const Storage& GuardedArguments::written(Tensor output) const {
-  const auto input = placement_.inPlace ? infoOf(output).mayBe : std::nullopt;
-  return tensors_.at(input.value_or(output));
+Tensor GuardedArguments::memoryOf(Tensor tensor) const {
+  const TensorInfo& info = infoOf(tensor);
+  return placement_.inPlace && info.written(entry()) ? info.mayBe.value_or(tensor) : tensor;
 }
 
 std::vector<Storage*> GuardedArguments::storages() {

@@ -28,7 +28,7 @@ class GuardedArguments : public Arguments {
   Storage& operator[](Tensor tensor) { return tensors_.at(tensor); }
   const Storage& operator[](Tensor tensor) const { return tensors_.at(tensor); }
   /// Returns the memory that a call writes an output to: its own, or that of its input if it is in place.
-  const Storage& written(Tensor output) const;
+  const Storage& written(Tensor output) const { return tensors_.at(memoryOf(output)); }
   const Placement& placement() const { return placement_; }
 
   /// Copy all buffers to or from the device; they do nothing on the host. download() returns when the device
@@ -37,6 +37,8 @@ class GuardedArguments : public Arguments {
   void download();
 
  private:
+  /// Returns the tensor whose memory a call uses for this one.
+  Tensor memoryOf(Tensor) const;
   std::vector<Storage*> storages();
 
   Placement placement_;

@@ -38,9 +38,9 @@ class Step {
     return reduce(Entry::BackwardReduce);
   }
 
-  /// Returns what the entry takes of the first rank's arguments and of all partials.
-  ReferenceCall argumentsOf(Entry entry) const {
-    ReferenceCall call = taken(entry, ranks_.front());
+  /// Returns what the entry takes of the arguments of a rank and of all partials.
+  ReferenceCall argumentsOf(Entry entry, const ReferenceCall& rank) const {
+    ReferenceCall call = taken(entry, rank);
     if (!addsPartials(entry)) return call;
     Problem adding = problem_;
     adding.entry = entry;
@@ -51,16 +51,18 @@ class Step {
     return call;
   }
 
+  const ReferenceCall& first() const { return ranks_.front(); }
+
   std::vector<Diagnostic> errors;
 
  private:
   ReferenceCall taken(Entry entry, ReferenceCall call) const {
-    const auto takes = [&](Tensor tensor) { return isTaken(infoOf(tensor), entry, hasOf(problem_)); };
-    if (!takes(kX)) call.x.clear();
-    if (!takes(kDy)) call.dy.clear();
-    if (!takes(kScale)) call.scale.clear();
-    if (!takes(kBias)) call.bias.clear();
-    if (!takes(kMask)) call.mask.clear();
+    const Has has = hasOf(problem_);
+    for (const TensorInfo& each : kTensorTable) {
+      if (isTaken(each, entry, has) && !each.written(entry)) continue;
+      if (std::vector<double>* values = valuesOf(call, each.tensor)) values->clear();
+      if (each.tensor == kMask) call.mask.clear();
+    }
     return call;
   }
 
@@ -81,19 +83,29 @@ class Step {
       partials_[i].merge(fieldsOf(*result, "partial"));
       if (Fields saved = fieldsOf(*result, "saved"); !saved.empty())
         ranks_[i].saved = rounded(std::move(saved), problem_.statistics());
+      takeStream(*result, ranks_[i]);
     }
     return true;
   }
 
-  /// Runs forward_apply: its statistics are the same on all ranks.
+  /// Runs forward_apply of all ranks.
   bool apply() {
-    const auto result = run(Entry::ForwardApply, argumentsOf(Entry::ForwardApply));
-    if (!result) return false;
     for (ReferenceCall& rank : ranks_) {
+      const auto result = run(Entry::ForwardApply, argumentsOf(Entry::ForwardApply, rank));
+      if (!result) return false;
       rank.saved = rounded(fieldsOf(*result, "saved"), problem_.statistics());
       rank.state = rounded(fieldsOf(*result, "state"), problem_.statistics());
+      takeStream(*result, rank);
     }
     return true;
+  }
+
+  /// Passes residual_out on to the backward, as it was stored.
+  void takeStream(const ReferenceResult& forward, ReferenceCall& rank) const {
+    const auto stream = forward.outputs.find(std::string(name(kResidualOut)));
+    if (stream == forward.outputs.end()) return;
+    rank.residualOut = stream->second.value;
+    for (double& value : rank.residualOut) value = round(value, problem_.data);
   }
 
   const Problem& problem_;
@@ -106,7 +118,7 @@ class Step {
 Result<ReferenceCall> argumentsOverRanks(const Problem& problem, std::vector<ReferenceCall> ranks) {
   Step step(problem, std::move(ranks));
   if (!step.before(problem.entry)) return step.errors;
-  return step.argumentsOf(problem.entry);
+  return step.argumentsOf(problem.entry, step.first());
 }
 
 }  // namespace normc::gate

@@ -6,7 +6,7 @@
 
 namespace normc::gate {
 
-/// Returns the arguments of the first rank for the problem's entry. `ranks`: x, dy, mask, parameters and
+/// Returns the arguments of the first rank for the problem's entry. `ranks`: the input tensors and the
 /// state of each rank, whether the entry takes them or not.
 Result<ReferenceCall> argumentsOverRanks(const Problem&, std::vector<ReferenceCall> ranks);
 

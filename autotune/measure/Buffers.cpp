@@ -37,7 +37,7 @@ void fillFields(Memory& memory, const std::vector<normc_field>& fields, const Ex
 
 int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
   int64_t tensors = 0;
-  for (const Tensor tensor : operandsOf(problem)) tensors += isXSized(tensor);
+  for (const Tensor tensor : operandsOf(problem)) tensors += isXSized(tensor, hasOf(problem));
   return tensors * e.totalRows() * e.features * bytes(problem.data);
 }
 
@@ -106,8 +106,10 @@ void Buffers::saveFrom(const host::Plan& plan) {
   forward.entry = Entry::Forward;
   for (size_t i = 0; i < sets_.size(); ++i) {
     gate::Arguments arguments(plan.get(), forward, extents_, device_);
-    for (const auto& [tensor, layout] : arguments.layouts())
-      arguments.bind(tensor, infoOf(tensor).written() ? output(int(i)).data() : sets_[i][tensor]);
+    for (const auto& [tensor, layout] : arguments.layouts()) {
+      void* const memory = sets_[i][tensor];  // of an output, if the backward reads it
+      arguments.bind(tensor, memory ? memory : output(int(i)).data());
+    }
     const Held workspace = Held::ofBytes(int64_t(arguments.workspaceBytes()), device_);
     arguments.bindState(state_.data(), arguments_[i].args().state_out);
     arguments.bindSaved(arguments_[i].args().saved);

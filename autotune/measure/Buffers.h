@@ -28,8 +28,8 @@ class Buffers {
   /// Makes one set, as in training, on tensors that are shared with other objects.
   Buffers(const host::Plan&, const Problem&, const Extents&, const TensorSet&);
 
-  /// Runs `forward`, the forward of this backward problem, on the x of each set, to fill the set's saved
-  /// statistics. Overwrites the output.
+  /// Runs `forward`, the forward of this backward problem, on the inputs of each set, to fill what it passes
+  /// to the backward: the set's saved statistics and residual_out. Overwrites the first output.
   void saveFrom(const host::Plan& forward);
 
   int sets() const { return int(sets_.size()); }

@@ -35,10 +35,14 @@ NORMC_MEASURE_WIDE inline void stream(Vector* out, const Vector& value) {
 #endif
 }
 
+/// The most tensors that a pass reads, or writes; a kernel has no more.
+constexpr size_t kMostTensors = 16;
+
 /// A part of the bytes; its length is a multiple of a step.
 struct Part {
-  const char *first, *second;  ///< `second` is null if there is one input
-  char* out;
+  const char* in[kMostTensors];
+  char* out[kMostTensors];
+  size_t inputs, outputs;
   int64_t bytes;
 };
 
@@ -50,19 +54,31 @@ NORMC_MEASURE_WIDE void readPass(const char* from, int64_t bytes, uint32_t& sink
   sink += sum[0] + sum[1];
 }
 
-template <bool two, bool streaming>
+/// Writes the sum of the inputs to each output. `kInputs`, `kOutputs`: their numbers; 0: those of the part.
+template <size_t kInputs, size_t kOutputs, bool streaming>
 NORMC_MEASURE_WIDE void writePass(const Part& part) {
+  const size_t inputs = kInputs ? kInputs : part.inputs, outputs = kOutputs ? kOutputs : part.outputs;
   for (int64_t at = 0; at < part.bytes; at += kStep)
     for (int i = 0; i < 4; ++i) {
       const int64_t place = at + i * kVector;
-      Vector value = *reinterpret_cast<const Vector*>(part.first + place);
-      if constexpr (two) value += *reinterpret_cast<const Vector*>(part.second + place);
-      auto* out = reinterpret_cast<Vector*>(part.out + place);
-      if constexpr (streaming)
-        stream(out, value);
-      else
-        *out = value;
+      Vector value = *reinterpret_cast<const Vector*>(part.in[0] + place);
+      for (size_t k = 1; k < inputs; ++k) value += *reinterpret_cast<const Vector*>(part.in[k] + place);
+      for (size_t k = 0; k < outputs; ++k) {
+        auto* out = reinterpret_cast<Vector*>(part.out[k] + place);
+        if constexpr (streaming)
+          stream(out, value);
+        else
+          *out = value;
+      }
     }
+}
+
+template <bool streaming>
+void writeAll(const Part& part) {
+  if (part.outputs == 1 && part.inputs == 1) return writePass<1, 1, streaming>(part);
+  if (part.outputs == 1 && part.inputs == 2) return writePass<2, 1, streaming>(part);
+  if (part.outputs == 2 && part.inputs == 2) return writePass<2, 2, streaming>(part);
+  writePass<0, 0, streaming>(part);
 }
 
 /// Passes over bytes that are cut into parts, several for each thread, so that a thread that starts late
@@ -99,36 +115,34 @@ class OnThreads : public Contestant {
 
 class Copy : public OnThreads {
  public:
-  Copy(std::vector<const void*> inputs, void* output, int64_t bytes, Traffic traffic, Stores stores,
-       int threads)
-      : OnThreads(bytes, threads),
-        inputs_(std::move(inputs)),
-        output_(output),
-        stores_(stores),
-        extraReads_(traffic.reads - int(inputs_.size())) {
-    assert(extraReads_ >= 0 && traffic.writes == 1);
+  Copy(std::vector<const void*> inputs, std::vector<void*> outputs, int64_t bytes, Traffic traffic,
+       Stores stores, int threads)
+      : OnThreads(bytes, threads), inputs_(std::move(inputs)), outputs_(std::move(outputs)), stores_(stores) {
+    assert(!inputs_.empty() && !outputs_.empty() && traffic.reads > 0 && traffic.writes > 0);
+    inputs_.resize(std::min({inputs_.size(), size_t(traffic.reads), kMostTensors}));
+    extraReads_ = traffic.reads - int(inputs_.size());
+    for (size_t i = 0; outputs_.size() < size_t(traffic.writes); ++i) outputs_.push_back(outputs_[i]);
+    outputs_.resize(std::min(size_t(traffic.writes), kMostTensors));
   }
 
  private:
   void pass(int64_t begin, int64_t length) const override {
-    const auto at = [begin](const void* tensor) { return static_cast<const char*>(tensor) + begin; };
+    Part part;
+    part.inputs = inputs_.size(), part.outputs = outputs_.size(), part.bytes = length;
+    for (size_t i = 0; i < part.inputs; ++i) part.in[i] = static_cast<const char*>(inputs_[i]) + begin;
+    for (size_t i = 0; i < part.outputs; ++i) part.out[i] = static_cast<char*>(outputs_[i]) + begin;
     uint32_t sink = 0;
-    for (int i = 0; i < extraReads_; ++i) readPass(at(inputs_[i % inputs_.size()]), length, sink);
+    for (size_t i = 0; i < size_t(extraReads_); ++i) readPass(part.in[i % part.inputs], length, sink);
     asm volatile("" ::"r"(sink));  // keeps the reads, whose sum is not used
-    const bool two = inputs_.size() == 2, streaming = stores_ == Stores::Streaming;
-    const Part part = {at(inputs_[0]), two ? at(inputs_[1]) : nullptr, static_cast<char*>(output_) + begin,
-                       length};
-    if (two)
-      streaming ? writePass<true, true>(part) : writePass<true, false>(part);
-    else
-      streaming ? writePass<false, true>(part) : writePass<false, false>(part);
+    const bool streaming = stores_ == Stores::Streaming;
+    streaming ? writeAll<true>(part) : writeAll<false>(part);
 #if defined(__x86_64__)
     if (streaming) __builtin_ia32_sfence();
 #endif
   }
 
   std::vector<const void*> inputs_;
-  void* output_;
+  std::vector<void*> outputs_;
   Stores stores_;
   int extraReads_;
 };
@@ -154,9 +168,10 @@ std::unique_ptr<Contestant> makeReader(const void* input, int64_t bytes, int thr
   return std::make_unique<Reader>(input, bytes, threads);
 }
 
-std::unique_ptr<Contestant> makeCopy(const std::vector<const void*>& inputs, void* output, int64_t bytes,
-                                     Traffic traffic, Stores stores, int threads) {
-  return std::make_unique<Copy>(inputs, output, bytes, traffic, stores, threads);
+std::unique_ptr<Contestant> makeCopy(const std::vector<const void*>& inputs,
+                                     const std::vector<void*>& outputs, int64_t bytes, Traffic traffic,
+                                     Stores stores, int threads) {
+  return std::make_unique<Copy>(inputs, outputs, bytes, traffic, stores, threads);
 }
 
 }  // namespace normc::measure

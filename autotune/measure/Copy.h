@@ -24,10 +24,12 @@ enum class Stores { Cached, Streaming };
 /// Returns a contestant that reads a whole buffer, as the next layer reads an output.
 std::unique_ptr<Contestant> makeReader(const void* input, int64_t bytes, int threads);
 
-/// Returns a contestant that reads `inputs` (one or two) until `traffic.reads` reads are done, and writes
-/// `output` during the last of them. Needs traffic.reads >= inputs.size() and one write. All buffers have
-/// `bytes`, of which a multiple of 64 counts.
-std::unique_ptr<Contestant> makeCopy(const std::vector<const void*>& inputs, void* output, int64_t bytes,
-                                     Traffic traffic, Stores stores, int threads);
+/// Returns a contestant with the traffic of a kernel: passes over `inputs`, of which the last reads as many
+/// as it can at once and writes `outputs`. It uses no more inputs and outputs than there are reads and
+/// writes, and repeats them where there are fewer. Needs one of each. All buffers have `bytes`, of which a
+/// multiple of 64 counts.
+std::unique_ptr<Contestant> makeCopy(const std::vector<const void*>& inputs,
+                                     const std::vector<void*>& outputs, int64_t bytes, Traffic traffic,
+                                     Stores stores, int threads);
 
 }  // namespace normc::measure

@@ -23,14 +23,20 @@ Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
     fill(memory, type, count, seed, mean, sigma);
     return placed(std::move(memory));
   };
+  const bool written = info.written(entry());
+  const auto vectors = [&](int64_t count) {
+    if (written) return placed(Memory(count * extents.features * bytes(type)));
+    return random(count * extents.features, info.tensor == kScale ? 1 : 0, 0.1f);
+  };
   const int64_t elements = extents.totalRows() * extents.features;
-  switch (info.shape) {
+  switch (shapeOf(info.tensor, has)) {
     case TensorShape::Elements:
       if (device) return Held(filled(*device, type, elements * bytes(type), seed));
-      return info.written() ? placed(Memory(elements * bytes(type))) : random(elements, 0, 1);
+      return written ? placed(Memory(elements * bytes(type))) : random(elements, 0, 1);
     case TensorShape::PerFeature:
-      if (info.written()) return placed(Memory(extents.features * bytes(type)));
-      return random(extents.features, info.tensor == kScale ? 1 : 0, 0.1f);
+      return vectors(1);
+    case TensorShape::PerSegment:
+      return vectors(extents.segments);
     case TensorShape::PerRow:
       break;
   }
@@ -40,30 +46,41 @@ Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
   return placed(std::move(mask));
 }
 
+bool TensorMaker::makes(const TensorInfo& info) const {
+  if (isTaken(info, entry(), has)) return true;
+  return backward && isTaken(info, Entry::Forward, has) && !info.written(Entry::Forward);
+}
+
 TensorSet TensorMaker::make(int number, const TensorSet& first) const {
   TensorSet set = first;
+  set.inputs_.clear(), set.outputs_.clear();
   for (const TensorInfo& each : kTensorTable) {
-    const bool other =
-        backward ? each.takenBy == TakenBy::Forward && each.written() : each.takenBy == TakenBy::Backward;
-    if (other || (each.needs && !(has.*each.needs))) continue;
+    if (!makes(each)) continue;
     std::shared_ptr<const Held>& memory = set.memory[each.tensor];
-    if (memory && each.shape != TensorShape::Elements) continue;
-    memory = std::make_shared<const Held>(tensor(each, 1 + 1000 * uint64_t(each.tensor) + uint64_t(number)));
+    const bool wide = isXSized(each.tensor, has);
+    if (!memory || wide)
+      memory =
+          std::make_shared<const Held>(tensor(each, 1 + 1000 * uint64_t(each.tensor) + uint64_t(number)));
+    if (wide) (each.written(entry()) ? set.outputs_ : set.inputs_).push_back(each.tensor);
   }
   return set;
 }
 
 std::vector<const void*> TensorSet::inputs() const {
   std::vector<const void*> all;
-  for (const TensorInfo& each : kTensorTable)
-    if (memory[each.tensor] && isXSized(each.tensor) && !each.written()) all.push_back((*this)[each.tensor]);
+  for (const Tensor each : inputs_) all.push_back((*this)[each]);
+  return all;
+}
+
+std::vector<void*> TensorSet::outputs() const {
+  std::vector<void*> all;
+  for (const Tensor each : outputs_) all.push_back((*this)[each]);
   return all;
 }
 
 const Held& TensorSet::output() const {
-  for (const TensorInfo& each : kTensorTable)
-    if (memory[each.tensor] && isXSized(each.tensor) && each.written()) return *memory[each.tensor];
-  throw std::logic_error("a set without an output");
+  if (outputs_.empty()) throw std::logic_error("a set without an output");
+  return *memory[outputs_.front()];
 }
 
 Tensors::Tensors(DType data, const Shape& shape, bool gradients)

@@ -30,10 +30,16 @@ struct TensorSet {
 
   /// Returns the address of a tensor; null if there is none.
   void* operator[](Tensor tensor) const { return memory[tensor] ? memory[tensor]->data() : nullptr; }
-  /// Returns the addresses of the X-sized tensors that a call reads.
+  /// Returns the addresses of the X-sized tensors that a call may read.
   std::vector<const void*> inputs() const;
-  /// Returns the X-sized tensor that a call writes.
+  /// Returns the addresses of those that it writes, y or dx first.
+  std::vector<void*> outputs() const;
+  /// Returns the first of these.
   const Held& output() const;
+
+ private:
+  friend struct TensorMaker;
+  std::vector<Tensor> inputs_, outputs_;
 };
 
 /// Makes sets of tensors. Sets of a backward also have all tensors that its forward reads.
@@ -49,6 +55,8 @@ struct TensorMaker {
   TensorSet make(int number = 0, const TensorSet& first = {}) const;
 
  private:
+  Entry entry() const { return backward ? Entry::Backward : Entry::Forward; }
+  bool makes(const TensorInfo&) const;
   Held tensor(const TensorInfo&, uint64_t seed) const;
 };
 

@@ -225,10 +225,10 @@ measure::Roof& Bench::roof() {
 
 /// Returns the seconds of a copy or a triad on the buffers of the kernels; 0 if neither moves as many bytes.
 double Bench::roofSeconds(const measure::Traffic& traffic) {
-  const bool backward = isBackward(problem_.entry);
-  if (traffic.writes != 1 || traffic.reads != (backward ? 2 : 1)) return 0;
-  const measure::RoofKind kind = backward ? measure::RoofKind::Triad : measure::RoofKind::Copy;
+  if (traffic.writes != 1 || traffic.reads > 2) return 0;
+  const measure::RoofKind kind = traffic.reads == 2 ? measure::RoofKind::Triad : measure::RoofKind::Copy;
   const std::vector<measure::RoofBuffers> sets = buffers_->roofBuffers();
+  if (traffic.reads == 2 && sets.front().second == 0) return 0;
   const measure::RoofLaunch launch = roof().tuned(kind, sets);
   const measure::CudaTimer timer(
       *device_, [&](int set) { roof_->enqueue(kind, launch, sets[size_t(set)]); }, int(sets.size()),
@@ -238,20 +238,22 @@ double Bench::roofSeconds(const measure::Traffic& traffic) {
 
 Json Bench::copy(const Json& request) {
   if (!buffers_) throw std::runtime_error("nothing is loaded yet that could be copied");
-  const bool backward = isBackward(problem_.entry);
   const measure::Traffic traffic{request.at("reads"), request.at("writes")};
   if (device_) return {{"seconds", roofSeconds(traffic)}};
-  measure::Memory x(buffers_->tensorBytes()), dy(backward ? buffers_->tensorBytes() : 0),
-      out(buffers_->tensorBytes());
-  std::vector<const void*> inputs{x.data()};
-  if (backward) inputs.push_back(dy.data());
-  if (traffic.writes != 1 || traffic.reads < int(inputs.size())) return {{"seconds", 0}};
+  if (traffic.reads < 1 || traffic.writes < 1) return {{"seconds", 0}};
+  const int64_t bytes = buffers_->tensorBytes();
+  const measure::TensorSet& tensors = buffers_->tensors(0);
+  std::vector<measure::Memory> memory;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  for (size_t i = 0; i < tensors.inputs().size(); ++i) inputs.push_back(memory.emplace_back(bytes).data());
+  for (size_t i = 0; i < tensors.outputs().size(); ++i) outputs.push_back(memory.emplace_back(bytes).data());
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
   double best = 0;
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
-    const auto copy = measure::makeCopy(inputs, out.data(), out.bytes(), traffic, stores, threads_);
+    const auto copy = measure::makeCopy(inputs, outputs, bytes, traffic, stores, threads_);
     measure::Runner runner(*copy, sampleSeconds_, threads_ > 1 ? kAwake : 0);
     measure::Samples samples;
     for (int i = 0; i < 9; ++i) samples.push_back(quiet.sample([&] { return runner.sample(); }));

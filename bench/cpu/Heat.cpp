@@ -4,6 +4,7 @@
 
 #include "autotune/measure/Neighbours.h"
 #include "bench/cpu/OneDnn.h"
+#include "bench/cpu/apart/Apart.h"
 #include "bench/kit/TrainingCall.h"
 
 namespace normc::bench {
@@ -31,12 +32,21 @@ class Starters {
 
   /// Both copies of this traffic, once.
   void addCopies(Traffic traffic) {
-    const std::vector<const void*> inputs = tensors_.inputs();
-    if (heat_.fasterCopy(traffic) || traffic.writes != 1 || traffic.reads < int(inputs.size())) return;
+    if (heat_.fasterCopy(traffic)) return;
     for (const auto& [who, stores] :
          {std::pair(Who::CachedCopy, Stores::Cached), std::pair(Who::StreamingCopy, Stores::Streaming)})
       add(who, "", traffic,
-          makeCopy(inputs, tensors_.output().data(), tensors_.bytes(), traffic, stores, heat_.plan.threads));
+          makeCopy(tensors_.inputs(), tensors_.outputs(), tensors_.bytes(), traffic, stores,
+                   heat_.plan.threads));
+  }
+
+  /// Every way to run the norm apart from what surrounds it; the race decides between them.
+  void addApart(const Kernels& kernels, const Problem& problem, Traffic traffic, int threads) {
+    std::string why;
+    for (const apart::Way& way : apart::kWays)
+      if (auto peer = apart::make(kernels, problem, tensors_, threads, way, scratch_, why))
+        add(Who::Apart, problem.spec->name, traffic, std::move(peer));
+    if (!why.empty()) add(Who::Apart, problem.spec->name, traffic, nullptr, why);
   }
 
   void race(const RaceOptions& options) {
@@ -44,11 +54,21 @@ class Starters {
     for (const auto& contestant : contestants_) contestants.push_back(contestant.get());
     std::vector<Samples> samples = bench::race(contestants, options);
     for (size_t i = 0; i < samples.size(); ++i) heat_.entrants[i].samples = std::move(samples[i]);
+    std::erase_if(heat_.entrants, [&](const Entrant& e) { return e.who == Who::Apart && isBeaten(e); });
   }
 
  private:
+  /// True if the same computation was faster in another way.
+  bool isBeaten(const Entrant& entrant) const {
+    return std::ranges::any_of(heat_.entrants, [&](const Entrant& other) {
+      return other.who == entrant.who && other.norm == entrant.norm &&
+             median(other.samples) < median(entrant.samples);
+    });
+  }
+
   Heat& heat_;
   Tensors& tensors_;
+  apart::Scratch scratch_;
   std::vector<std::unique_ptr<Contestant>> contestants_;
 };
 
@@ -88,10 +108,14 @@ const char* name(Who who) {
       return "Halide";
     case Who::Before:
       return "before";
+    case Who::Apart:
+      return "apart";
     case Who::OneDnn:
       return "oneDNN";
     case Who::Torch:
       return "PyTorch";
+    case Who::TorchCompiled:
+      return "PyTorch compiled";
     case Who::CachedCopy:
       return "copy";
     case Who::StreamingCopy:
@@ -119,11 +143,49 @@ double Heat::gigabytesPerSecond(const Entrant& entrant) const {
   return double(entrant.traffic.total()) * double(plan.tensorBytes()) / median(entrant.samples) * 1e-9;
 }
 
+std::vector<Problem> bareProblems(const std::vector<Problem>& problems) {
+  std::vector<Problem> all;
+  for (const Problem& problem : problems)
+    if (auto bare = apart::bareOf(problem)) all.push_back(*std::move(bare));
+  return all;
+}
+
+Tensors tensorsOf(const HeatPlan& plan, const std::vector<Problem>& problems) {
+  Has all{.scale = true,
+          .bias = true,
+          .gateShape = TensorShape::PerFeature,
+          .modulationShape = TensorShape::PerSegment};
+  bool around = false;
+  for (const Problem& problem : problems) {
+    const Has has = hasOf(problem);
+    around = around || apart::bareOf(problem);
+    for (bool Has::* each : {&Has::residual, &Has::residualBefore, &Has::stream, &Has::gate, &Has::gateBefore,
+                             &Has::modScale, &Has::modShift, &Has::ownResidualGradient})
+      all.*each = all.*each || has.*each;
+    const auto grow = [&](TensorShape& shape, TensorShape with) {
+      if (with == TensorShape::Elements || shape == TensorShape::PerFeature) shape = with;
+    };
+    if (has.gate) grow(all.gateShape, has.gateShape);
+    if (has.modScale || has.modShift) grow(all.modulationShape, has.modulationShape);
+  }
+  const bool gradients = isBackward(plan.entry);
+  if (!around) return {plan.data, plan.shape, gradients};
+  Tensors tensors(plan.data, {1, 1, 1}, gradients);
+  const Shape& shape = tensors.shape = plan.shape;
+  static_cast<TensorSet&>(tensors) = TensorMaker{.data = plan.data,
+                                                 .params = tensors.params,
+                                                 .extents = {shape.segments, shape.rows, shape.features},
+                                                 .has = all,
+                                                 .backward = gradients}
+                                         .make();
+  return tensors;
+}
+
 Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const Kernels& kernels,
              const OtherKernels& others, bool oneDnn, TorchPeer* torch, RaceOptions options) {
   Heat heat;
   heat.plan = plan;
-  Tensors tensors(plan.data, plan.shape, isBackward(plan.entry));
+  Tensors tensors = tensorsOf(plan, problems);
   {
     Starters starters(heat, tensors);
     for (const Problem& problem : problems) {
@@ -134,6 +196,7 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
         addOurs(starters, Who::Halide, *others.halide, problem, tensors, plan.threads, theirs);
       if (others.before)
         addOurs(starters, Who::Before, *others.before, problem, tensors, plan.threads, theirs);
+      starters.addApart(kernels, problem, traffic, plan.threads);
       starters.addCopies(traffic);
       std::string why;
       if (oneDnn) {
@@ -141,8 +204,11 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
         starters.add(Who::OneDnn, problem.spec->name, traffic, std::move(peer), why);
       }
       if (torch) {
-        auto peer = torch->make(problem, plan.shape, plan.threads, why);
+        auto peer = torch->make(problem, plan.shape, plan.threads, false, why);
         starters.add(Who::Torch, problem.spec->name, traffic, std::move(peer), why);
+        if (!apart::bareOf(problem)) continue;
+        peer = torch->make(problem, plan.shape, plan.threads, true, why);
+        starters.add(Who::TorchCompiled, problem.spec->name, traffic, std::move(peer), why);
       }
     }
     const double peerBefore = torch ? torch->seconds() : 0;

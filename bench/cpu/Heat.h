@@ -29,7 +29,7 @@ struct HeatPlan {
   std::string text(const std::string& sizes) const;
 };
 
-enum class Who { Ours, Halide, Before, OneDnn, Torch, CachedCopy, StreamingCopy };
+enum class Who { Ours, Halide, Before, Apart, OneDnn, Torch, TorchCompiled, CachedCopy, StreamingCopy };
 const char* name(Who);
 
 /// Kernels of the same problems: from the other generator, and of a package that another build compiled.
@@ -60,10 +60,17 @@ struct Heat {
   double gigabytesPerSecond(const Entrant&) const;
 };
 
+/// Returns the problems that the kernels of `problems` are compared with, and that need kernels of their own.
+std::vector<Problem> bareProblems(const std::vector<Problem>&);
+
+/// Returns one set of tensors for all problems: of each that one of them has, with the most elements.
+Tensors tensorsOf(const HeatPlan&, const std::vector<Problem>&);
+
 /// `problems`: those of the heat's entry, type and features, compiled in `kernels`. Every kernel of ours
 /// passes the gate on this very shape, or a smaller one where it is large, before it is timed; those of a
-/// build before are timed as they are, since what they got wrong may be what was changed. `torch` may be
-/// null.
+/// build before are timed as they are, since what they got wrong may be what was changed. Norms with
+/// something around them also run apart from it, for which `kernels` has the norms of bareProblems(); of all
+/// ways to do so the fastest is kept. `torch` may be null.
 Heat runHeat(const HeatPlan&, const std::vector<Problem>& problems, const Kernels&, const OtherKernels&,
              bool oneDnn, TorchPeer* torch, RaceOptions);
 

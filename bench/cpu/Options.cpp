@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/cpu/AroundNorms.h"
 #include "bench/cpu/Table.h"
 #include "codegen/Target.h"
 
@@ -11,11 +12,10 @@ namespace normc::bench {
 namespace {
 
 const char kFooter[] =
-    "Every race runs our kernels, oneDNN and PyTorch where they are, and plain copies with the reads and "
-    "writes of\n"
-    "our kernels, on tensors of the same shape, in turns. A ratio is the median of paired samples; the "
-    "brackets hold\n"
-    "95 % of its bootstrap. Below 1 our kernel is the faster one.\n"
+    "Every race runs our kernels, oneDNN and PyTorch where they are, and plain copies with the reads and\n"
+    "writes of our kernels, on tensors of the same shape, in turns; of a norm with clauses around it also\n"
+    "the bare norm and elementwise loops apart from it. A ratio is the median of paired samples; the\n"
+    "brackets hold 95 % of its bootstrap. Below 1 our kernel is the faster one.\n"
     "Example: normc-bench --norms layer_norm --features 768,1024 --rows 128,memory --threads 1";
 
 /// CLI11 repeats a value for each comma itself; this turns one word into one value, or explains.
@@ -126,6 +126,11 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
       ->type_name("NAME");
   app.add_flag("--cliffs", options.cliffs,
                "beside each number of features the multiples of 64 around it, and how much faster those are");
+  bool around = false;
+  app.add_flag(
+      "--around", around,
+      "norms with something around them, beside the bare norm and loops apart; forward, backward and "
+      "infer of 768 to 16384 features, in segments of 256 rows");
   bool quick = false, noOneDnn = false, noTorch = false;
   app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
   app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
@@ -154,6 +159,12 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   options.command = "normc-bench";
   for (int i = 1; i < argc; ++i) options.command += " " + std::string(argv[i]);
   options.oneDnn = !noOneDnn, options.torch = !noTorch;
+  if (around) {
+    if (app.count("--norms") == 0) options.norms = aroundNorms();
+    if (app.count("--features") == 0) options.features = {768, 1024, 2048, 4096, 8192, 16384};
+    if (app.count("--entries") == 0) options.entries = {Entry::Forward, Entry::Backward, Entry::Infer};
+    if (app.count("--spatial") == 0) options.spatial = 256;
+  }
   if (quick) {
     if (app.count("--features") == 0) options.features = {768};
     options.race = {.sampleSeconds = 50e-6, .seconds = 0.5, .minRounds = 5, .maxRounds = 21};

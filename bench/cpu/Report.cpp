@@ -6,6 +6,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "bench/cpu/ShapeTable.h"
+
 namespace normc::bench {
 namespace {
 
@@ -96,7 +98,7 @@ void writeReport(const std::string& folder, const std::string& command, const st
   std::string text = "# " + command + "\n" + machine.text() + "\n";
   for (const std::string& peer : peers) text += "peer: " + peer + "\n";
   for (const Heat& heat : heats) text += "\n" + table(heat);
-  text += "\n" + summary(heats) + notRun(heats);
+  text += "\n" + summary(heats) + shapeTables(heats) + notRun(heats);
   nlohmann::json json = toJson(heats, machine, peers);
   for (auto& heat : json["heats"])
     for (auto& entrant : heat["entrants"]) entrant.erase("samples"), entrant.erase("to_norms");

@@ -42,9 +42,9 @@ std::string remarks(const Heat& heat) {
   return result;
 }
 
-const Who kPeers[] = {Who::Halide, Who::Before, Who::OneDnn, Who::Torch};
+const Who kPeers[] = {Who::Halide, Who::Before, Who::Apart, Who::OneDnn, Who::Torch, Who::TorchCompiled};
 
-/// Returns the peers that have a column: Halide and the build before only where they were asked for.
+/// Returns the peers that have a column: oneDNN and PyTorch, and those others that ran.
 std::vector<Who> peersOf(const Heat& heat) {
   std::vector<Who> peers;
   for (Who peer : kPeers) {
@@ -119,7 +119,7 @@ std::string summary(const std::vector<Heat>& heats) {
         const std::string problem =
             ProblemText{.norm = e.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
         const std::string key =
-            format("%-28s %-10s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
+            format("%-36s %-10s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
                    heat.plan.threads == 1 ? "thread" : "threads", name(peer));
         if (!pairs.count(key)) order.push_back(key);
         pairs[key].emplace_back(e.samples, other->samples);

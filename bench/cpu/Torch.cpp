@@ -92,7 +92,7 @@ std::string TorchPeer::ask(const std::string& command) {
 }
 
 std::unique_ptr<Contestant> TorchPeer::make(const Problem& problem, const Shape& shape, int threads,
-                                            std::string& why) {
+                                            bool compiled, std::string& why) {
   if (version_.empty()) {
     why = whyMissing_;
     return nullptr;
@@ -108,7 +108,8 @@ std::unique_ptr<Contestant> TorchPeer::make(const Problem& problem, const Shape&
       {"channels_first", shape.layout == Layout::ChannelsFirst},
       {"groups", problem.groups(problem.spec->pre ? problem.spec->pre->groups : problem.spec->groups)},
       {"epsilon", problem.spec->epsilon},
-      {"threads", threads}}.dump()));
+      {"threads", threads},
+      {"compiled", compiled}}.dump()));
   if (answer.contains("id")) return std::make_unique<Peer>(*this, answer["id"], threads);
   why = answer.value("error", "gave no answer");
   return nullptr;

@@ -23,9 +23,10 @@ class TorchPeer {
   const std::string& version() const { return version_; }  ///< "PyTorch 2.15.0"
   const std::string& whyMissing() const { return whyMissing_; }
 
-  /// The same computation on tensors of its own. Null where there is none, and `why` says so. Valid until
-  /// clear().
-  std::unique_ptr<Contestant> make(const Problem&, const Shape&, int threads, std::string& why);
+  /// The same computation on tensors of its own, by operators or, of norms with something around them,
+  /// `compiled` as one. Null where there is none, and `why` says so. Valid until clear().
+  std::unique_ptr<Contestant> make(const Problem&, const Shape&, int threads, bool compiled,
+                                   std::string& why);
   /// Processor time that the peer has used so far, in seconds.
   double seconds();
   /// Frees the tensors of everything made so far.

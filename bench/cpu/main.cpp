@@ -1,20 +1,23 @@
 // normc-bench: the speed of our kernels against oneDNN, PyTorch and copies.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
 
+#include "bench/cpu/AroundNorms.h"
 #include "bench/cpu/Compile.h"
 #include "bench/cpu/Heat.h"
 #include "bench/cpu/OneDnn.h"
 #include "bench/cpu/Options.h"
 #include "bench/cpu/Report.h"
+#include "bench/cpu/ShapeTable.h"
 #include "bench/cpu/Table.h"
 #include "codegen/targets/halide/HalideTarget.h"
-#include "dsl/Library.h"
 
 namespace normc::bench {
 namespace {
@@ -22,7 +25,7 @@ namespace {
 /// The problem of a norm for rows x features. What cannot be is said in `notRun`.
 std::optional<Problem> problemOf(const Options& options, const std::string& norm, Entry entry, DType data,
                                  int64_t features, std::vector<std::string>& notRun) {
-  auto spec = findNorm(norm);
+  auto spec = findBenchNorm(norm);
   if (!spec) throw std::runtime_error(text(spec.errors()));
   Problem problem;
   problem.spec = *spec;
@@ -30,7 +33,7 @@ std::optional<Problem> problemOf(const Options& options, const std::string& norm
   problem.data = data;
   problem.params = data == DType::F64 ? DType::F64 : DType::F32;
   problem.features = features;
-  problem.segmented = options.channelsFirst || options.spatial;
+  problem.segmented = options.channelsFirst || options.spatial || (*spec)->needsSegments();
   problem.layout = options.channelsFirst ? Layout::ChannelsFirst : Layout::FeaturesLast;
   for (const std::string& binding : bindingNames(**spec)) {
     const auto given = options.bindings.find(binding);
@@ -68,13 +71,16 @@ std::vector<Family> familiesOf(const Options& options) {
 
 std::vector<Problem> allOf(const std::vector<Family>& families) {
   std::map<std::string, Problem> problems;
-  for (const Family& family : families)
-    for (Problem problem : family.problems) {
+  for (const Family& family : families) {
+    std::vector<Problem> wanted = family.problems;
+    std::ranges::copy(bareProblems(family.problems), std::back_inserter(wanted));
+    for (Problem problem : wanted) {
       problems.emplace(problem.text(), problem);
       if (!readsSaved(problem.entry)) continue;
       problem.entry = Entry::Forward;
       problems.emplace(problem.text(), problem);
     }
+  }
   std::vector<Problem> list;
   for (auto& [text, problem] : problems) list.push_back(std::move(problem));
   if (list.empty()) throw std::runtime_error("nothing to run: " + families.at(0).notRun.at(0));
@@ -139,8 +145,8 @@ void run(const Options& options, const Machine& machine) {
         std::fflush(stdout);
         heats.push_back(std::move(heat));
       }
-  std::printf("\n%s%s%s", summary(heats).c_str(), options.cliffs ? cliffs(heats).c_str() : "",
-              notRun(heats).c_str());
+  std::printf("\n%s%s%s%s", summary(heats).c_str(), shapeTables(heats).c_str(),
+              options.cliffs ? cliffs(heats).c_str() : "", notRun(heats).c_str());
   if (!options.reportFolder.empty())
     writeReport(options.reportFolder, options.command, heats, machine, peers);
   if (options.jsonFile.empty()) return;

@@ -4,7 +4,8 @@ Reads one JSON command a line, answers with one JSON line:
 
     {"do": "hello"}                        {"version": "2.15.0"}
     {"do": "prepare", "norm": ..., "entry": ..., "dtype": ..., "segments": ..., "rows": ..., "features": ...,
-     "channels_first": ..., "groups": ..., "epsilon": ..., "threads": ...}       {"id": 0}  or  {"error": "..."}
+     "channels_first": ..., "groups": ..., "epsilon": ..., "threads": ..., "compiled": ...}
+                                           {"id": 0}  or  {"error": "..."}
     {"do": "run", "id": 0, "calls": 10}    {"seconds": 0.0012}
     {"do": "time"}                         {"seconds": 3.1}   of processor time, so far
     {"do": "clear"}                        {}                 frees what was prepared
@@ -21,6 +22,8 @@ import time
 
 try:
     import torch
+    import torch._functorch.config
+    import torch._inductor.config
 except ImportError as error:
     print(json.dumps({"error": f"cannot be imported: {error}"}), flush=True)
     sys.exit(0)
@@ -97,7 +100,71 @@ def power_norm_released(c, x, dy, scale, bias):
     return backward
 
 
+def rms_norm_residual(c, x, residual, scale):
+    h = x + residual
+    return torch.nn.functional.rms_norm(h, (c["features"],), scale, c["epsilon"]), h
+
+
+def rms_norm_sum(c, x, residual, scale):
+    return (torch.nn.functional.rms_norm(x + residual, (c["features"],), scale, c["epsilon"]),)
+
+
+def gemma_sandwich(c, x, residual, scale):
+    return (torch.nn.functional.rms_norm(x, (c["features"],), 1 + scale, c["epsilon"]) + residual,)
+
+
+def delta_gated_rms_norm(c, x, gate, scale):
+    y = torch.nn.functional.rms_norm(x, (c["features"],), scale, c["epsilon"])
+    return (y * torch.nn.functional.silu(gate),)
+
+
+def adaptive_layer_norm(c, x, mod_scale, mod_shift):
+    v = torch.nn.functional.layer_norm(x, (c["features"],), None, None, c["epsilon"])
+    v = v.view(c["segments"], c["rows"], c["features"])
+    return (((1 + mod_scale) * v + mod_shift).view_as(x),)
+
+
+def batch_norm_relu(c, x, scale, bias, mean, var):
+    train = not c["entry"].startswith("infer")
+    y = torch.nn.functional.batch_norm(x, mean, var, scale, bias, train, 0.1, c["epsilon"])
+    return (torch.relu(y),)
+
+
+# Plain formulas, run as they stand or compiled as one, with the tensors that each takes behind x.
+AROUND = {
+    "rms_norm_residual": (rms_norm_residual, ["residual", "scale"]),
+    "rms_norm_sum": (rms_norm_sum, ["residual", "scale"]),
+    "gemma_sandwich": (gemma_sandwich, ["residual", "scale"]),
+    "delta_gated_rms_norm": (delta_gated_rms_norm, ["gate", "scale"]),
+    "adaptive_layer_norm": (adaptive_layer_norm, ["mod_scale", "mod_shift"]),
+    "batch_norm_relu": (batch_norm_relu, ["scale", "bias", "mean", "var"]),
+}
+
+
+def around(c, x, dy, scale, bias):
+    formula, names = AROUND[c["norm"]]
+    vectors = (c["segments"], 1, c["features"])
+    tensors = {"scale": scale, "bias": bias, "mean": torch.zeros_like(scale), "var": torch.ones_like(scale)}
+    for name in names:
+        if name not in tensors:
+            tensors[name] = tensor(name, vectors if name.startswith("mod_") else x.shape, x.dtype)
+    others = [tensors[name] for name in names]
+    call = functools.partial(formula, c)
+    if c["compiled"]:
+        call = torch.compile(call, fullgraph=True, dynamic=False)
+    if not c["entry"].endswith("backward"):
+        return lambda: call(x, *others)
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_()]
+        inputs += [t if name in ("mean", "var") else t.detach().requires_grad_() for name, t in zip(names, others)]
+        outputs = call(*inputs)
+    wanted = [t for t in inputs if t.requires_grad]
+    gradients = [dy] * len(outputs)
+    return lambda: torch.autograd.grad(outputs, wanted, gradients, retain_graph=True)
+
+
 NORMS = {
+    **dict.fromkeys(AROUND, around),
     "layer_norm": layer_norm,
     "rms_norm": rms_norm,
     "batch_norm": batch_norm,
@@ -107,7 +174,7 @@ NORMS = {
 CHANNELS_FIRST = {"batch_norm"}
 
 
-@functools.lru_cache(maxsize=2)  # the norms of one race share x and dy
+@functools.lru_cache(maxsize=6)  # the norms of one race share them
 def tensor(name, shape, dtype):
     return torch.randn(shape).to(dtype)
 
@@ -120,6 +187,8 @@ def prepare(command):
         raise ValueError(f"is not asked for {command['norm']} with channels first")
     if command["entry"] == "infer_backward" and command["norm"] != "batch_norm":
         raise ValueError(f"is not asked for the gradient of inference of {command['norm']}")
+    if command["compiled"] and command["norm"] not in AROUND:
+        raise ValueError(f"is not compiled for {command['norm']}")
     torch.set_num_threads(command["threads"])
     shape = (segments, features, rows) if command["channels_first"] else (segments * rows, features)
     dtype = DTYPES[command["dtype"]]
@@ -146,6 +215,9 @@ def main():
     c_library = ctypes.CDLL(None)
     c_library.mallopt(M_MMAP_MAX, 0)
     c_library.mallopt(M_TRIM_THRESHOLD, -1)
+    # A compiled backward is called many times; code for another number of threads is not this one's.
+    torch._functorch.config.donated_buffer = False
+    torch._inductor.config.force_disable_caches = True
     prepared = []
     with torch.no_grad():
         for line in sys.stdin:
@@ -163,6 +235,7 @@ def main():
                 elif command["do"] == "clear":
                     prepared.clear()
                     tensor.cache_clear()
+                    torch.compiler.reset()
                     answer = {}
                 else:
                     answer = {"error": f"does not know the command {command['do']}"}

@@ -20,7 +20,9 @@ normc_context_options optionsFor(const std::string& driver) {
 
 Kernels::Kernels(From from, const std::string& source, const normc_context_options& options,
                  std::optional<int> device)
-    : device_(device),
+    : from_(from),
+      source_(source),
+      device_(device),
       context_(options),
       package_(from == From::File ? host::Package(context_, source)
                                   : host::Package(context_, source.data(), source.size())),
@@ -33,6 +35,12 @@ Kernels::Kernels(const std::string& file, const std::string& driver, int device)
 
 Kernels Kernels::ofBytes(const std::string& package) {
   return Kernels(From::Memory, package, {}, std::nullopt);
+}
+
+Kernels Kernels::onThreads(normc_parallel_for run, void* first) const {
+  normc_context_options options = {};
+  options.parallel_for = run, options.parallel_for_ctx = first;
+  return Kernels(from_, source_, options, std::nullopt);
 }
 
 Problem Kernels::problem(const std::string& text) const {

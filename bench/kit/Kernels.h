@@ -21,6 +21,9 @@ class Kernels {
   /// Returns the kernels of a package in memory, for the host.
   static Kernels ofBytes(const std::string& package);
 
+  /// Opens the same package for the host once more; its calls run on threads of the caller's.
+  Kernels onThreads(normc_parallel_for, void* first) const;
+
   int device() const { return *device_; }
   const host::Package& package() const { return package_; }
   const std::vector<package::Kernel>& kernels() const { return manifest_.kernels; }
@@ -40,6 +43,8 @@ class Kernels {
   Kernels(From, const std::string& source, const normc_context_options&, std::optional<int> device);
   normc_request request() const { return device_ ? host::onCuda(*device_) : normc_request{}; }
 
+  From from_;
+  std::string source_;
   std::optional<int> device_;
   host::Context context_;
   host::Package package_;

@@ -73,7 +73,7 @@ std::vector<char> TrainingCall::contentOf(const Held& held) const {
 std::vector<const Held*> TrainingCall::written(int set) const {
   std::vector<const Held*> all;
   for (const Tensor tensor : operandsOf(problem_))
-    if (infoOf(tensor).written()) all.push_back(buffers_.tensors(set).memory[tensor].get());
+    if (infoOf(tensor).written(problem_.entry)) all.push_back(buffers_.tensors(set).memory[tensor].get());
   return all;
 }
 

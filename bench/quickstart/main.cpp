@@ -112,7 +112,7 @@ void timeAll(std::vector<Line>& all, const bench::Kernels& kernels, const std::v
     (entry == Entry::Forward ? line.forwardTraffic : line.backwardTraffic) = traffic.back();
     contestants.push_back(std::move(ours));
     for (bench::Stores stores : {bench::Stores::Cached, bench::Stores::Streaming})
-      contestants.push_back(bench::makeCopy(tensors.inputs(), tensors.output().data(), tensors.bytes(),
+      contestants.push_back(bench::makeCopy(tensors.inputs(), tensors.outputs(), tensors.bytes(),
                                             traffic.back(), stores, threads));
   }
   std::vector<bench::Contestant*> list;

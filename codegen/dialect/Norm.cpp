@@ -52,11 +52,21 @@ LogicalResult TensorOp::verify() {
 
 LogicalResult FoldOp::verify() {
   const Axis axis = getAxis();
+  if (getOfSegment()) {
+    auto slab = getOperation()->getParentOfType<SlabOp>();
+    if (axis != Axis::Chunk || !slab || !slab.isPer(Axis::Segment))
+      return emitOpError("goes along the chunks of a segment only in a slab that has one");
+  }
   if ((axis == Axis::Chunk && getChunkOf() && !getExtent()) ||
       (axis == Axis::Window && getExtent() && !getChunkOf()) ||
       (axis == Axis::Partial && !getExtent() && !getChunkOf() && !getReads().empty()))
     return success();
   return emitOpError("must go along the chunks of a phase, a window of an extent, or partials that it reads");
+}
+
+LogicalResult PhaseOp::verify() {
+  if (!getBySegment() || (getUnits().size() == 2 && hasUnits(Axis::Segment))) return success();
+  return emitOpError("is cut by segment only where its units are those of segments, with another axis");
 }
 
 int64_t PhaseOp::number() {
@@ -78,6 +88,10 @@ bool SlabOp::isSplit() {
 }
 bool SlabOp::isOfRows() {
   return isPer(Axis::Feature) && getOperation()->getParentOfType<PhaseOp>().hasUnits(Axis::Row) &&
+         !getOperation()->getParentOfType<KernelOp>().featuresLast();
+}
+bool SlabOp::isAcrossChannels() {
+  return isPer(Axis::Row) && !isPer(Axis::Feature) &&
          !getOperation()->getParentOfType<KernelOp>().featuresLast();
 }
 
@@ -105,10 +119,15 @@ SmallVector<StringRef, 2> ProbeOp::tensors() {
 
 LogicalResult ProbeOp::verify() {
   auto kernel = getOperation()->getParentOfType<KernelOp>();
+  bool xSized = false;
   for (StringRef name : tensors()) {
     auto tensor = kernel ? dyn_cast_or_null<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name)) : TensorOp();
-    if (!tensor || !tensor.isXSized()) return emitOpError("reads @") << name << ", which is not X-sized";
+    if (!tensor) return emitOpError("reads @") << name << ", which the kernel does not declare";
+    xSized |= tensor.isXSized();
+    if (getBody().empty() && !tensor.isXSized())
+      return emitOpError("reads @") << name << ", which is not X-sized";
   }
+  if (!xSized) return emitOpError("reads no X-sized tensor");
   if (getBody().empty()) {
     if (getReads().size() == 1) return success();
     return emitOpError("reads ") << getReads().size() << " tensors without a region that computes one value";

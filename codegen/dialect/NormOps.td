@@ -66,9 +66,11 @@ def Norm_PhaseOp : Norm_Op<"phase", [Symbol, NoTerminator, SingleBlock, HasParen
   let description = [{
     `units` are the axes whose product is cut into chunks, one a task. `warmup`: its
     result is used only while the step count is within the warmup; its sweeps have
-    that `condition`.
+    that `condition`. `by_segment`: no chunk has units of two segments, and all
+    segments have the same number of chunks.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Norm_PhaseRoleAttr:$role, Norm_AxesAttr:$units, UnitAttr:$warmup);
+  let arguments = (ins SymbolNameAttr:$sym_name, Norm_PhaseRoleAttr:$role, Norm_AxesAttr:$units, UnitAttr:$warmup,
+                   UnitAttr:$by_segment);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `` $role `over` $units attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
@@ -78,6 +80,7 @@ def Norm_PhaseOp : Norm_Op<"phase", [Symbol, NoTerminator, SingleBlock, HasParen
     /// True if the units are the features.
     bool isOverFeatures() { return getUnits() == ::llvm::ArrayRef(Axis::Feature); }
   }];
+  let hasVerifier = 1;
 }
 
 def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp">]> {
@@ -91,7 +94,8 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
     The planner decides the `kind`, with which all targets choose their loops:
     `run`     elements that are contiguous: a row, a group of it, a channel
     `block`   several such runs
-    `column`  a loop over vectors of features: each lane has its own statistic
+    `column`  a loop over vectors of statistics: each lane has its own, of a feature or, across channels, of a
+              row
     `stream`  no complete statistic: the rows of a task go by
   }];
   let arguments = (ins Norm_SlabKindAttr:$kind, Norm_AxesAttr:$per, UnitAttr:$resident,
@@ -109,6 +113,8 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
     bool isSplit();
     /// True if the slab of a feature has only rows of the task, with layout channels_first.
     bool isOfRows();
+    /// True if a statistic is of a row whose features do not lie together, with layout channels_first.
+    bool isAcrossChannels();
   }];
   let hasVerifier = 1;
 }
@@ -171,8 +177,8 @@ def Norm_ProbeOp : Norm_Op<"probe", [IsolatedFromAbove]> {
     The shift of a one-pass variance: a middle or a mean of some valid elements from
     the whole slab, or 0 if there are none. With `whole` it is the mean itself, of a
     row of 1, 2, 4 or 8 vectors. The region computes the value of one element from
-    those of the X-sized `reads`; without a region there is one tensor, and the
-    shift is rounded to its type.
+    those of `reads`, of which one at least is X-sized; without a region there is
+    one tensor, and the shift is rounded to its type.
   }];
   let arguments = (ins Norm_Tensors:$reads, UnitAttr:$whole);
   let results = (outs AnyFloat:$value);
@@ -215,14 +221,15 @@ def Norm_FoldOp : Norm_Op<"fold", [SingleBlock]> {
   let summary = "folds tensors along their axis `chunk`, `window` or `partial`, in order";
   let description = [{
     `chunk_of` is the number of the phase whose chunks are folded, `extent` that of a window.
+    `of_segment`: only the chunks of the slab's segment, of a phase that is cut `by_segment`.
     Region arguments: the position (index), the running values, one element of
     each of `reads`, of partials in f64. Yields the new running values.
   }];
-  let arguments = (ins Norm_AxisAttr:$axis, OptionalAttr<I64Attr>:$chunk_of, OptionalAttr<I64Attr>:$extent,
-                   Norm_Tensors:$reads, Variadic<AnyFloat>:$init);
+  let arguments = (ins Norm_AxisAttr:$axis, OptionalAttr<I64Attr>:$chunk_of, UnitAttr:$of_segment,
+                   OptionalAttr<I64Attr>:$extent, Norm_Tensors:$reads, Variadic<AnyFloat>:$init);
   let results = (outs Variadic<AnyFloat>:$values);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{ `` $axis (`of` $chunk_of^)? (`extent` $extent^)? `reads` $reads
+  let assemblyFormat = [{ `` $axis (`of` $chunk_of^)? (`in_segment` $of_segment^)? (`extent` $extent^)? `reads` $reads
                           (`from` $init^ `:` type($init))? attr-dict-with-keyword $body
                           (`->` type($values)^)? }];
   let hasVerifier = 1;

@@ -68,6 +68,17 @@ Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
   return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
 }
 
+Value AccessLowering::isDense(TensorOp t) {
+  const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, stride.row,
+                               featuresLast_ ? features_ : rows());
+}
+
+Value AccessLowering::addressOf(TensorOp t, Value element) {
+  Value first = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
+  return l_.add(first, l_.mul(element, elementBytes(l_, t)));
+}
+
 // A view of unknown length, made once, at the beginning of the function.
 Value AccessLowering::buffer(TensorOp t) {
   Value& buffer = buffers_[t.getSymName()];
@@ -99,8 +110,22 @@ Value AccessLowering::chunkUnits() { return arguments_.cut(phase_.number(), Argu
 
 std::pair<Value, Value> AccessLowering::range() {
   Value size = chunkUnits();
+  if (phase_.getBySegment()) {
+    auto atLeastOne = [&](Value v) {
+      return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult();
+    };
+    Value parts = atLeastOne(chunksOfSegment(phase_.number())), segment = l_.div(task(), parts);
+    Value length = l_.div(units(), atLeastOne(segments_)), first = l_.mul(segment, length);
+    Value begin = l_.add(first, l_.mul(l_.rem(task(), parts), size));
+    const Value end = l_.min(l_.add(first, length), units());  // a GPU may have tasks without units
+    return {begin, l_.min(l_.add(begin, size), end)};
+  }
   Value begin = l_.mul(task(), size);
   return {begin, l_.min(l_.add(begin, size), units())};
+}
+
+Value AccessLowering::chunksOfSegment(int64_t phase) {
+  return l_.div(chunks(phase), arith::MaxSIOp::create(l_.b, l_.loc, segments_, l_.index(1)));
 }
 
 Value AccessLowering::laneMask(Value count, int64_t lanes) {
@@ -129,6 +154,12 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
     Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
     if (!t.isXSized()) return l_.add(position, at.row);
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
+    // The features of a step are a number apart, whose distance is computed once, outside of loops.
+    if (auto sum = pitched.getDefiningOp<arith::AddIOp>();
+        sum && !featuresLast_ && Loops::constant(sum.getRhs())) {
+      position = l_.add(position, l_.mul(sum.getRhs(), stride.row));
+      pitched = sum.getLhs();
+    }
     position = l_.add(position, l_.mul(pitched, stride.row));
     // An output that the caller leaves out has scratch for each task.
     if (t.getAccess() == package::Access::Write && stride.task)
@@ -198,13 +229,19 @@ Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask)
 
 void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,
                            std::optional<int64_t> alignment, bool nonTemporal) {
+  value = narrowed(t, value);
+  if (mask && isa<VectorType>(value.getType()))
+    vector::MaskedStoreOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, mask, value);
+  else
+    storeStored(t, address, value, alignment, nonTemporal);
+}
+
+void AccessLowering::storeStored(TensorOp t, Value address, Value value, std::optional<int64_t> alignment,
+                                 bool nonTemporal) {
   OpBuilder& b = l_.b;
   Value memory = buffer(t);
-  value = narrowed(t, value);
   if (!isa<VectorType>(value.getType())) {
     memref::StoreOp::create(b, l_.loc, value, memory, address);
-  } else if (mask) {
-    vector::MaskedStoreOp::create(b, l_.loc, memory, ValueRange{address}, mask, value);
   } else {
     auto type = cast<VectorType>(value.getType());
     if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;

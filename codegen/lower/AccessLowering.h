@@ -75,8 +75,10 @@ class AccessLowering {
   mlir::Value scalar(llvm::StringRef number);
   mlir::Value chunks(int64_t phase);
   mlir::Value partials(TensorOp);  ///< number of partials of the call, from a tensor with that axis
-  mlir::Value units();             ///< units of the phase
-  mlir::Value chunkUnits();        ///< units of each task but the last
+  /// Returns how many chunks of a phase that is cut by segment belong to each segment.
+  mlir::Value chunksOfSegment(int64_t phase);
+  mlir::Value units();                          ///< units of the phase
+  mlir::Value chunkUnits();                     ///< units of each task but the last
   std::pair<mlir::Value, mlir::Value> range();  ///< first unit of this task, and one past its last
   /// Returns a mask of the first `count` lanes. LLVM must not fold it to a constant: for a constant mask of
   /// one 16-bit lane it emits a store of 32 bits (22.1, AVX-512).
@@ -87,6 +89,9 @@ class AccessLowering {
   const Access& access() const { return access_; }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0
   mlir::Value bytesOf(TensorOp);  ///< bytes of an X-sized tensor without gaps between rows
+  /// True at run time if the runs of an X-sized tensor follow each other without gaps.
+  mlir::Value isDense(TensorOp);
+  mlir::Value addressOf(TensorOp, mlir::Value element);  ///< in bytes
   /// True at run time if all rows of an X-sized tensor begin at a multiple of `alignment` bytes and the row
   /// stride is positive.
   mlir::Value isAligned(TensorOp, int64_t alignment);
@@ -103,9 +108,12 @@ class AccessLowering {
                          std::optional<int64_t> alignment = {});
   mlir::Value widened(TensorOp t, mlir::Value stored);
   mlir::Value narrowed(TensorOp t, mlir::Value);  ///< converts to the type that `t` stores
-  /// Converts and stores. `nonTemporal`: the address of a vector has to be a multiple of its size.
+  /// Converts and stores, or stores as it is. `nonTemporal`: the address of a vector has to be a multiple of
+  /// its size.
   void store(TensorOp, mlir::Value address, mlir::Value value, mlir::Value mask,
              std::optional<int64_t> alignment = {}, bool nonTemporal = false);
+  void storeStored(TensorOp, mlir::Value address, mlir::Value stored, std::optional<int64_t> alignment = {},
+                   bool nonTemporal = false);
   /// Prefetches the cache line of an element into the second-level cache. Any address is allowed.
   void prefetch(TensorOp, mlir::Value address);
 

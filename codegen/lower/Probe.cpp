@@ -13,7 +13,7 @@ namespace normc::codegen {
 
 /// The vectors that are sampled.
 static constexpr int64_t kVectors = 4;
-/// Up to 16 rows have short sums, and the centre of eight is near their mean.
+/// Up to 16 rows, or features, have short sums, and the centre of eight is near their mean.
 static constexpr int64_t kFewProbed = 8, kMostFew = 16;
 /// The elements of a run from which on one outlier among the sampled vectors would be noticeable.
 static constexpr int64_t kLongRun = 1 << 14;
@@ -29,6 +29,7 @@ Value SlabLowering::probe(ProbeOp op, Replica& replica) {
       at.feature = l_.mul(at.group, f_.groupWidth(Axis::Group));
   }
   if (f_.kernel().hasMask() && !slab_.isPer(Axis::Row)) return asStored(op, probeValid(op, at));
+  if (isAcrossChannels()) return asStored(op, probeFeatures(op, at));
   return kind_ == Kind::Run ? probeRun(op, at) : asStored(op, probeRows(op, at));
 }
 
@@ -48,7 +49,10 @@ Value SlabLowering::sampled(ProbeOp op, llvm::function_ref<Value(TensorOp)> load
 }
 
 Value SlabLowering::sampledAt(ProbeOp op, const Coordinates& at, int64_t lanes, Value mask) {
-  return sampled(op, [&](TensorOp t) { return f_.load(t, f_.address(t, at), lanes, mask); });
+  return sampled(op, [&](TensorOp t) {
+    const int64_t own = lanesBeside(t, lanes);
+    return f_.load(t, f_.address(t, at), own, own ? mask : Value());
+  });
 }
 
 Value SlabLowering::probed(ProbeOp op, const Coordinates& at) {
@@ -117,6 +121,20 @@ Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
     }
     return Values{shareOf(horizontal(l_.middle(values)), 1.0 / double(width))};
   })[0];
+}
+
+/// Returns the estimate from features of the rows in the lanes: the middle of elements.
+Value SlabLowering::probeFeatures(ProbeOp op, const Coordinates& at) {
+  const Value width = f_.groupWidth(Axis::Group);
+  const auto known = Loops::constant(width);
+  const int64_t parts = known && *known <= kMostFew ? std::min(kFewProbed, probedRows_) : probedRows_;
+  Values values;
+  for (int64_t i = 0; i < parts; ++i) {
+    Coordinates c = at;
+    c.feature = l_.add(at.feature, l_.stratifiedOffset(width, l_.index(i), parts));
+    values.push_back(probed(op, c));
+  }
+  return l_.middle(values);
 }
 
 CountScope SlabLowering::probedScope() {

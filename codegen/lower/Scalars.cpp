@@ -12,11 +12,10 @@ namespace normc::codegen {
 
 void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   IRMapping& values = replica.values;
-  auto widthOf = [&](TensorOp t) { return t.hasAxis(Axis::Feature) ? lanes_ : 0; };
   // Vectors of features only: every feature is computed this way. The last row of a task may be computed
   // alone, by a scalar.
   auto isOfFeatures = [&](Value v) {
-    return lanes_ && slowRoots_ && isa<VectorType>(mapped(v, values).getType());
+    return lanes_ && slowRoots_ && !isAcrossChannels() && isa<VectorType>(mapped(v, values).getType());
   };
   auto place = [&](Value window) {
     Coordinates at = replica.at;
@@ -26,12 +25,12 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   if (auto load = dyn_cast<LoadOp>(op)) {
     TensorOp t = f_.tensor(load.getTensor());
     beforeRead(t);
-    int64_t lanes = widthOf(t);
+    int64_t lanes = lanesOf(t);
     values.map(load.getValue(),
                f_.load(t, f_.address(t, place(load.getWindow())), lanes, lanes ? laneMask_ : Value()));
   } else if (auto store = dyn_cast<StoreOp>(op)) {
     TensorOp t = f_.tensor(store.getTensor());
-    int64_t lanes = widthOf(t);
+    int64_t lanes = lanesOf(t);
     Value v = l_.broadcast(mapped(store.getValue(), values), lanes);
     if (kept(replica, t, v)) return;
     Coordinates at = place(store.getWindow());
@@ -39,7 +38,7 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
     once(replica, t, [=, this] { f_.store(t, f_.address(t, at), v, mask); });
   } else if (auto add = dyn_cast<AccumulateOp>(op)) {
     TensorOp t = f_.tensor(add.getTensor());
-    int64_t lanes = widthOf(t);
+    int64_t lanes = lanesOf(t);
     Value v = l_.broadcast(mapped(add.getValue(), values), lanes);
     Value mask = lanes ? laneMask_ : Value();
     once(replica, t, [=, this, at = replica.at] {
@@ -69,7 +68,8 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
 
 void SlabLowering::fold(FoldOp op, Replica& replica) {
   const bool chunks = op.getAxis() == Axis::Chunk, partials = op.getAxis() == Axis::Partial;
-  Value extent = chunks     ? f_.chunks(*op.getChunkOf())
+  Value extent = op.getOfSegment() ? f_.chunksOfSegment(*op.getChunkOf())
+                 : chunks          ? f_.chunks(*op.getChunkOf())
                  : partials ? f_.partials(f_.tensor(cast<FlatSymbolRefAttr>(op.getReads()[0]).getValue()))
                             : l_.index(*op.getExtent());
   for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
@@ -85,7 +85,7 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
     Values loaded;
     for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      int64_t lanes = t.hasAxis(Axis::Feature) ? lanes_ : 0;
+      int64_t lanes = lanesOf(t);
       loaded.push_back(f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value()));
     }
     return loaded;
@@ -112,9 +112,11 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
     });
   };
   int64_t batch = chunks ? foldBatch_ : 1;
+  Value begin = op.getOfSegment() ? l_.mul(replica.at.segment, extent) : l_.index(0);
   Value whole = l_.roundDown(extent, batch);
-  Values last = positions(l_.index(0), whole, batch, init);
-  if (batch > 1) last = positions(whole, extent, 1, last);
+  auto from = [&](Value n) { return op.getOfSegment() ? l_.add(begin, n) : n; };
+  Values last = positions(begin, from(whole), batch, init);
+  if (batch > 1) last = positions(from(whole), from(extent), 1, last);
   for (auto [result, v] : llvm::zip(op.getValues(), last)) replica.values.map(result, v);
 }
 

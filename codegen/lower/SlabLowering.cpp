@@ -131,14 +131,17 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   };
   lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
   // The axis of the innermost loop, and the axis along which replicas differ.
-  bool column = kind_ == Kind::Column;
+  bool column = kind_ == Kind::Column && !isAcrossChannels();
   const Axis contiguous = f_.kernel().contiguousAxis();
   const Axis other = contiguous == Axis::Feature ? Axis::Row : Axis::Feature;
   const Axis inner = column ? Axis::Row : contiguous, across = column ? Axis::Feature : other;
   for (TensorOp t : s.reads) {
     // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
-    s.hoisted.push_back(!t.hasAxis(inner) && !(column && t.hasAxis(Axis::Segment)));
-    s.shared.push_back(!t.hasAxis(across) && !t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group));
+    const bool ofOneSegment = !t.hasAxis(Axis::Segment) || slab_.isPer(Axis::Segment);
+    s.hoisted.push_back(!t.hasAxis(inner) && !(column && !ofOneSegment));
+    // Those of a step across channels are features of one group in one segment.
+    s.shared.push_back(!t.hasAxis(across) &&
+                       (isAcrossChannels() || (!t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group))));
   }
   for (size_t k = 0; k < op.getSums().size(); ++k) s.combiners.push_back(op.combinerOf(k));
   for (TensorOp t : s.partials) {
@@ -161,7 +164,7 @@ void SlabLowering::hoist(const SweepParts& s, Replica& replica) {
   for (auto [i, t] : llvm::enumerate(s.reads)) {
     if (!s.hoisted[i]) continue;
     TensorOp tensor = t;
-    int64_t lanes = tensor.hasAxis(Axis::Feature) ? lanes_ : 0;
+    int64_t lanes = lanesOf(tensor);
     Value v = f_.load(tensor, f_.address(tensor, replica.at), lanes, lanes ? laneMask_ : Value());
     replica.values.map(op.getBody().getArgument(i), v);
   }

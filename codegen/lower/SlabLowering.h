@@ -43,6 +43,12 @@ class SlabLowering {
   void hoist(const SweepParts&, Replica&);
 
   using Kind = SlabKind;
+  /// True if the lanes of the column that is being lowered are rows.
+  bool isAcrossChannels() { return slab_ && slab_.isAcrossChannels(); }
+  /// Returns the lanes of scalar code for an element of the tensor; 0: all lanes share it.
+  int64_t lanesOf(TensorOp t) {
+    return t.hasAxis(isAcrossChannels() ? Axis::Row : Axis::Feature) ? lanes_ : 0;
+  }
   /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
   mlir::Value runWidth();
 
@@ -115,6 +121,11 @@ class SlabLowering {
   /// Returns the value of one element of a probe; `load` returns that of a tensor.
   mlir::Value sampled(ProbeOp, llvm::function_ref<mlir::Value(TensorOp)> load);
   mlir::Value sampledAt(ProbeOp, const Coordinates&, int64_t lanes, mlir::Value mask = {});
+  /// Returns the lanes of an element of the tensor beside `lanes` elements of x; 0 if all have the same.
+  int64_t lanesBeside(TensorOp t, int64_t lanes) {
+    const bool features = kind_ == Kind::Column && !isAcrossChannels();
+    return t.hasAxis(features ? Axis::Feature : f_.kernel().contiguousAxis()) ? lanes : 0;
+  }
   /// Returns the number of valid rows among the mask's elements at place(begin) to place(end - 1), an index.
   virtual mlir::Value countValid(mlir::Value begin, mlir::Value end,
                                  llvm::function_ref<Coordinates(mlir::Value)> place);
@@ -126,7 +137,7 @@ class SlabLowering {
   SlabOp slab_;              ///< the slab that is being lowered, and its kind
   Kind kind_ = Kind::Run;
   int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
-  mlir::Value laneMask_;    ///< of the last column tile
+  mlir::Value laneMask_;    ///< of the last vector of a column
   mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
   int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
   /// The rows that the shift of a column is estimated from, or the valid rows with a mask: 4, 8 or 16. If the
@@ -143,6 +154,7 @@ class SlabLowering {
   mlir::Value probed(ProbeOp, const Coordinates&);
   mlir::Value probedFeature(const Coordinates&, mlir::Value i, int64_t parts);
   mlir::Value probeRows(ProbeOp, const Coordinates&);
+  mlir::Value probeFeatures(ProbeOp, const Coordinates&);
   mlir::Value probeValid(ProbeOp, const Coordinates&);
   mlir::Value probeRun(ProbeOp, const Coordinates&);
   static std::string countKey(CountOp);

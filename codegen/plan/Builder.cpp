@@ -155,6 +155,8 @@ static SmallVector<Axis, 3> axesOf(TensorShape shape) {
       return {Axis::Feature};
     case TensorShape::PerRow:
       return {Axis::Segment, Axis::Row};
+    case TensorShape::PerSegment:
+      return {Axis::Segment, Axis::Feature};
   }
   llvm_unreachable("shape");
 }
@@ -162,8 +164,9 @@ static SmallVector<Axis, 3> axesOf(TensorShape shape) {
 StringRef KernelBuilder::argument(StringRef name) {
   const TensorInfo& info = infoOf(tensorNamed(name).value());
   const DType type = normc::typeOf(info.tensor, problem_.data, problem_.params);
-  return declare(name, typeOf(builder_, type), axesOf(info.shape), package::Role::Tensor,
-                 info.written() ? package::Access::Write : package::Access::Read);
+  return declare(name, typeOf(builder_, type), axesOf(shapeOf(info.tensor, hasOf(problem_))),
+                 package::Role::Tensor,
+                 info.written(problem_.entry) ? package::Access::Write : package::Access::Read);
 }
 
 static const Field* findField(const std::vector<Field>& fields, StringRef name) {
@@ -242,10 +245,10 @@ StringRef KernelBuilder::partials(StringRef name) {
 //===-- Structure -----------------------------------------------------------===//
 
 void KernelBuilder::phase(StringRef name, PhaseRole role, Axes units, llvm::function_ref<void()> body,
-                          bool warmup) {
+                          PhaseOptions options) {
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
-  auto op = PhaseOp::create(builder_, loc(), name, role, units, warmup);
+  auto op = PhaseOp::create(builder_, loc(), name, role, units, options.warmup, options.bySegment);
   op.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&op.getBody().front());
   body();
@@ -253,6 +256,7 @@ void KernelBuilder::phase(StringRef name, PhaseRole role, Axes units, llvm::func
 }
 
 static SlabKind kindOf(SlabOp slab, bool featuresLast) {
+  if (slab.isAcrossChannels()) return SlabKind::Column;
   if (slab.getPer().empty()) return SlabKind::Stream;
   // Scalar code alone is a loop over vectors of features, unless it samples the rows of each feature.
   if (!slab.hasSweeps() && !slab.isPer(Axis::Row) &&
@@ -312,12 +316,12 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
 }
 
 Nums KernelBuilder::fold(Axis axis, int64_t number, ArrayRef<StringRef> reads, const Nums& init,
-                         llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step) {
+                         llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step, bool ofSegment) {
   SmallVector<Value> from = unwrap(init);
   const auto n = builder_.getI64IntegerAttr(number);
   const bool chunks = axis == Axis::Chunk, window = axis == Axis::Window;
   auto op = FoldOp::create(builder_, loc(), TypeRange(ValueRange(from)), axis, chunks ? n : IntegerAttr(),
-                           window ? n : IntegerAttr(), symbols(reads), from);
+                           ofSegment, window ? n : IntegerAttr(), symbols(reads), from);
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
   body.addArgument(builder_.getIndexType(), loc());
@@ -342,6 +346,13 @@ Nums KernelBuilder::total(int64_t phase, ArrayRef<StringRef> reads, Combiner com
                    });
   for (Num& sum : sums) sum = narrow(sum);
   return sums;
+}
+
+Num KernelBuilder::totalOfSegment(int64_t phase, StringRef read) {
+  return narrow(fold(
+      Axis::Chunk, phase, {read}, {wideConstant(0)},
+      [&](Value, const Nums& run, const Nums& e) { return Nums{run[0] + widen(e[0])}; },
+      /*ofSegment=*/true)[0]);
 }
 
 Nums KernelBuilder::totalOfPartials(ArrayRef<StringRef> fields) {
@@ -390,6 +401,12 @@ Num KernelBuilder::width(WidthOf groups) {
 }
 Num KernelBuilder::number(StringRef name) {
   return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)};
+}
+Num KernelBuilder::numberOfTask(StringRef name) {
+  OpBuilder::InsertionGuard guard(builder_);
+  if (auto slab = dyn_cast<SlabOp>(builder_.getInsertionBlock()->getParentOp()))
+    builder_.setInsertionPoint(slab);
+  return narrow(number(name));
 }
 Num KernelBuilder::constant(double value) {
   return {this, arith::ConstantOp::create(builder_, loc(), builder_.getFloatAttr(statistics_, value))};

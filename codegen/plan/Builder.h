@@ -62,6 +62,11 @@ double identityOf(Combiner);
 
 using Axes = llvm::ArrayRef<Axis>;
 
+/// Attributes of a phase (NormOps.td).
+struct PhaseOptions {
+  bool warmup = false, bySegment = false;
+};
+
 class KernelBuilder {
  public:
   KernelBuilder(mlir::ModuleOp module, const Problem& problem, llvm::StringRef symbol);
@@ -94,7 +99,7 @@ class KernelBuilder {
 
   //===-- Structure -------------------------------------------------------===//
   void phase(llvm::StringRef name, PhaseRole role, Axes units, llvm::function_ref<void()> body,
-             bool warmup = false);
+             PhaseOptions = {});
   int64_t phases() const { return phases_; }  ///< how many there are so far
   struct SlabOptions {
     bool resident = false;
@@ -112,12 +117,14 @@ class KernelBuilder {
   Nums sweep(const Sweep&, const Parts&, llvm::function_ref<Nums(Element&)> element);
   /// Combines `reads` over the chunks of a phase, in f64: there may be hundreds of them.
   Nums total(int64_t phase, llvm::ArrayRef<llvm::StringRef> reads, Combiner = Combiner::Add);
+  /// Adds `read` over the chunks of the slab's segment, of a phase that is cut by segment.
+  Num totalOfSegment(int64_t phase, llvm::StringRef read);
   /// Returns the sums of fields over the partials of the call, in f64.
   Nums totalOfPartials(llvm::ArrayRef<llvm::StringRef> fields);
   /// Folds `reads` from `init` along the chunks of the phase `number`, along a window of `number`, or along
   /// the partials of the call. `step` gets (position, running values, elements).
   Nums fold(Axis axis, int64_t number, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
-            llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step);
+            llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step, bool ofSegment = false);
 
   //===-- Values ----------------------------------------------------------===//
   Num load(llvm::StringRef tensor, mlir::Value window = {});
@@ -129,6 +136,8 @@ class KernelBuilder {
   Num width(WidthOf groups);
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.
   Num number(llvm::StringRef name);
+  /// The same in the statistics type, before the slab that is being built: a stream has no scalar code.
+  Num numberOfTask(llvm::StringRef name);
   Num constant(double);
   Num wideConstant(double);  ///< in f64
   Num narrow(Num);           ///< f64 -> statistics type

@@ -10,6 +10,17 @@ Parts::Parts(KernelBuilder& k) : k_(k) {
   argument(Part::X, "x");
   argument(Part::Dy, "dy");
   if (k.problem().mask) argument(Part::Mask, "mask");
+  const Spec& spec = k.spec();
+  if (spec.residual) argument(Part::Residual, "residual");
+  if (spec.gate) argument(Part::Gate, "gate");
+  if (spec.modulate && spec.modulate->scale) {
+    argument(Part::ModScale, "mod_scale");
+    is(Part::ModOffset, k.numberOfTask("mod_offset"));
+  }
+  if (spec.modulate && spec.modulate->shift) argument(Part::ModShift, "mod_shift");
+  if (!spec.hasStream() || !isBackward(k.problem().entry)) return;
+  argument(Part::ResidualOut, "residual_out");
+  argument(Part::DresidualOut, "dresidual_out");
 }
 
 void Parts::argument(Part part, llvm::StringRef name) {
@@ -52,10 +63,24 @@ Num Element::where(Num condition, Num value) {
   return condition ? select(condition, value, k_.constant(0)) : value;
 }
 
-Num Element::input() {
-  return once(input_, [&] {
-    return multiply(add((*this)[Part::X], (*this)[Part::Residual]), (*this)[Part::RowScale]);
+//===-- Forward ---------------------------------------------------------------===//
+
+Num Element::gate(bool before) {
+  const Spec& spec = k_.spec();
+  if (!spec.hasGate(before)) return {};
+  return once(gate_, [&] { return activated(k_, spec.gate->function, (*this)[Part::Gate]); });
+}
+
+Num Element::sum() {
+  return once(sum_, [&] {
+    if (Num stored = (*this)[Part::ResidualOut]) return stored;
+    Num a = multiply((*this)[Part::X], gate(/*before=*/true));
+    return k_.spec().hasResidual(/*after=*/true) ? a : add(a, (*this)[Part::Residual]);
   });
+}
+
+Num Element::input() {
+  return once(input_, [&] { return multiply(sum(), (*this)[Part::RowScale]); });
 }
 
 Num Element::centred() {
@@ -70,24 +95,46 @@ Num Element::normalized() {
 }
 
 Num Element::factor() { return add((*this)[Part::Scale], (*this)[Part::ScaleOffset]); }
+Num Element::modFactor() { return add((*this)[Part::ModScale], (*this)[Part::ModOffset]); }
 
 // The statistic of one row does not depend on which rows are padding.
 Num Element::inStatistic() { return k_.spec().reduce == Reduce::Features ? Num() : valid(); }
 
 Num Element::kept() { return k_.spec().padding == Padding::Exclude ? valid() : Num(); }
 
+Num Element::affine() {
+  return once(affine_, [&] {
+    Num v = add(multiply(centred(), (*this)[Part::Slope]), (*this)[Part::Intercept]);
+    return add(multiply(v, factor()), (*this)[Part::Bias]);
+  });
+}
+
+Num Element::modulated() {
+  return once(modulated_, [&] { return add(multiply(affine(), modFactor()), (*this)[Part::ModShift]); });
+}
+
 Num Element::beforeActivation() {
-  Num v = add(multiply(centred(), (*this)[Part::Slope]), (*this)[Part::Intercept]);
-  return add(multiply(v, factor()), (*this)[Part::Bias]);
+  Num gated = multiply(modulated(), gate(/*before=*/false));
+  return k_.spec().hasResidual(/*after=*/true) ? add(gated, (*this)[Part::Residual]) : gated;
 }
 
 Num Element::output() { return where(kept(), activated(k_, k_.spec().activation, beforeActivation())); }
 
-Num Element::gradient() {
+Num Element::residualOut() { return where(kept(), sum()); }
+
+//===-- Backward --------------------------------------------------------------===//
+
+Num Element::arrived() {
   const Activation activation = k_.spec().activation;
   if (activation == Activation::None) return (*this)[Part::Dy];
-  return once(gradient_,
+  return once(arrived_,
               [&] { return (*this)[Part::Dy] * activationSlope(k_, activation, beforeActivation()); });
+}
+
+Num Element::modulatedGradient() { return multiply(arrived(), gate(/*before=*/false)); }
+
+Num Element::gradient() {
+  return once(gradient_, [&] { return multiply(modulatedGradient(), modFactor()); });
 }
 
 Num Element::scaledGradient() { return multiply(gradient(), factor()); }
@@ -108,7 +155,7 @@ Num Element::rho() {
   return multiply(mean ? u - mean : u, (*this)[Part::Rstd]);
 }
 
-Num Element::dx() {
+Num Element::du() {
   Num all = (*this)[Part::DxAll], own = (*this)[Part::DxOwn], offset = (*this)[Part::DxOffset];
   Num dx = multiply(scaledGradient(), (*this)[Part::DxSlope]);
   if (all) all = normalized() * all;
@@ -120,5 +167,33 @@ Num Element::dx() {
   // The terms without g are added first, so that each addition belongs to a product and becomes an fma.
   return where(valid(), add(dx, add(add(all, own), offset)));
 }
+
+Num Element::dh() {
+  return once(dh_, [&] {
+    Num dh = du();
+    if (Num pull = (*this)[Part::Pull]) dh = where(kept(), (*this)[Part::RowScale] * (dh - input() * pull));
+    Num other = (*this)[Part::DresidualOut];
+    return other ? dh + where(kept(), other) : dh;
+  });
+}
+
+Num Element::dx() {
+  Num phi = gate(/*before=*/true);
+  return phi ? where(kept(), dh() * phi) : dh();
+}
+
+Num Element::dresidual() { return k_.spec().hasResidual(/*after=*/true) ? where(kept(), arrived()) : dh(); }
+
+Num Element::gradientOfPhi() {
+  return k_.spec().gate->before ? dh() * (*this)[Part::X] : arrived() * modulated();
+}
+
+Num Element::dgateTerm() { return where(kept(), gradientOfPhi()); }
+Num Element::dgate() {
+  return where(kept(), multiply(gradientOfPhi(), slopeOfGate(k_, (*this)[Part::Gate])));
+}
+
+Num Element::dmodScale() { return where(kept(), modulatedGradient() * affine()); }
+Num Element::dmodShift() { return where(kept(), modulatedGradient()); }
 
 }  // namespace normc::codegen

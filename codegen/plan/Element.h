@@ -29,17 +29,24 @@ enum class Part : unsigned {
   Shift,  ///< a shift estimate of u
   Scale,  ///< the parameters, in slabs of many features
   Bias,
-  Residual,  ///< what is added to x before the norm
+  Residual,  ///< what is added before the norm, or behind it
+  Gate,      ///< z
+  ModScale,
+  ModShift,
+  ResidualOut,  ///< h, where a kernel reads what it or the forward has stored
+  DresidualOut,
   Mask,
-  RowScale,     ///< r of group scaling, u = (x + residual) r
+  RowScale,     ///< r of group scaling, u = h r
   ScaleOffset,  ///< what is added to Scale
+  ModOffset,    ///< what is added to ModScale
+  Pull,         ///< the mean of du u over a row group: with RowScale the derivative of group scaling
   Count
 };
 
 /// Where the parts of a slab's formulas are.
 class Parts {
  public:
-  /// Binds x, dy and the mask of the call.
+  /// Binds what belongs to an element in every plan: x, dy, the mask, and what stands around the norm.
   explicit Parts(KernelBuilder&);
   /// Binds a part to a value of the slab. An absent value leaves the part absent.
   void is(Part part, Num value) { bound_[size_t(part)] = {.value = value, .symbol = {}}; }
@@ -72,6 +79,7 @@ class Element {
   /// Returns an operand; absent if the part is not bound. The first use of a tensor makes the sweep read it.
   Num operator[](Part);
 
+  Num sum();                                   ///< h, of x, the gate and the residual in front
   Num input();                                 ///< u
   Num centred();                               ///< u - c
   Num normalized();                            ///< x0
@@ -79,18 +87,27 @@ class Element {
   Num inStatistic();                           ///< i1: the element enters the statistics of its slab
   Num kept();                                  ///< i1: padding does not exclude the element
   Num output();                                ///< y
-  Num gradient();                              ///< G, the gradient of the affine's output: dy psi'
+  Num gradient();                              ///< G, the gradient of the affine's output
   Num scaledGradient();                        ///< G, multiplied by the scale if that is an element
-  /// Returns dx = p g + all x0 + (valid ? own rho + offset : 0), g the scaled gradient. x0 = (u - c) s
+  /// Returns du = p g + all x0 + (valid ? own rho + offset : 0), g the scaled gradient. x0 = (u - c) s
   /// enters, not u - c, because products of two small scales would underflow. rho is the distance from the
   /// point about which the moment was taken: in terms of x0 a constant would cancel most of it, with all
   /// digits. With padding `exclude` a padded row gets 0.
+  Num du();
   Num dx();
   /// Returns the terms of the sums of a backward: g, g (u - c) and, with `squares`, (u - c)^2. The factor s
   /// of x0 is applied once, to the complete sums.
   Nums gradientTerms(bool squares);
   Num dscale();  ///< the term of the sum, where parameters are elements
   Num dbias();
+  /// What a call writes beside y and dx. Of a tensor that rows share `dgateTerm` is the term of a sum, which
+  /// Around::completed makes its gradient.
+  Num residualOut();
+  Num dresidual();
+  Num dgate();
+  Num dgateTerm();
+  Num dmodScale();
+  Num dmodShift();
   /// Returns `value` where the condition holds, else 0. An absent condition always holds.
   Num where(Num condition, Num value);
 
@@ -98,9 +115,17 @@ class Element {
   llvm::SmallVector<llvm::StringRef, 8> reads() const;
 
  private:
-  Num factor();  ///< what the affine multiplies by
-  Num rho();
+  Num gate(bool before);  ///< phi(z), absent if the norm has no gate there
+  Num factor();           ///< what the affine multiplies by
+  Num modFactor();        ///< what `modulate` multiplies by
+  Num affine();           ///< v
+  Num modulated();        ///< m
   Num beforeActivation();
+  Num arrived();            ///< the gradient before the activation
+  Num modulatedGradient();  ///< that of m
+  Num rho();
+  Num dh();
+  Num gradientOfPhi();
   /// Returns the value that `compute` gave the first time.
   static Num once(Num& value, llvm::function_ref<Num()> compute) {
     if (!value) value = compute();
@@ -111,7 +136,7 @@ class Element {
   const Parts& parts_;
   mlir::Block& region_;
   llvm::SmallVector<Part, 8> read_;  ///< in their order
-  Num input_, centred_, normalized_, gradient_;
+  Num sum_, input_, centred_, normalized_, gate_, affine_, modulated_, arrived_, gradient_, dh_;
 };
 
 }  // namespace normc::codegen

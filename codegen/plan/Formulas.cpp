@@ -1,5 +1,7 @@
 #include "codegen/plan/Formulas.h"
 
+#include "codegen/plan/Activation.h"
+
 namespace normc::codegen {
 
 Num inverseRoot(KernelBuilder& k, Num v, Num epsilon) {
@@ -36,6 +38,11 @@ Num factorOfFeature(KernelBuilder& k) {
   return k.spec().scale ? add(k.load(k.argument("scale")), scaleOffset(k)) : Num();
 }
 Num biasOfFeature(KernelBuilder& k) { return k.spec().bias ? k.load(k.argument("bias")) : Num(); }
+
+Num slopeOfGate(KernelBuilder& k, Num z) {
+  const Activation function = k.spec().gate->function;
+  return function == Activation::None ? Num() : activationSlope(k, function, z);
+}
 
 bool hasOwnRho(const Spec& spec) {
   if (spec.backward != Backward::Exact || spec.divideBy != DivideBy::Current) return false;

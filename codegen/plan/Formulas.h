@@ -17,6 +17,9 @@ Num scaleOffset(KernelBuilder&);
 Num factorOfFeature(KernelBuilder&);
 Num biasOfFeature(KernelBuilder&);
 
+/// Returns phi'(z) of the gate; absent if it is 1.
+Num slopeOfGate(KernelBuilder&, Num z);
+
 /// True if the exact gradient of the spec's moment has a rho that differs from x0.
 bool hasOwnRho(const Spec&);
 /// True if that rho is (u - mean of u) s; else it is u s.

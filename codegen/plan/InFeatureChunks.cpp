@@ -3,6 +3,7 @@
 // dscale and dbias need no fold.
 //
 // The chunks depend on sizes and schedule alone, so results do not depend on the number of threads.
+#include "codegen/plan/Around.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -11,7 +12,7 @@ namespace {
 class InFeatureChunks {
  public:
   explicit InFeatureChunks(KernelBuilder& k)
-      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()) {}
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), around_(k) {}
 
   void forward() { plan(/*save=*/true); }
   void infer() { plan(/*save=*/false); }
@@ -41,10 +42,20 @@ class InFeatureChunks {
     columns([&](Parts& parts) {
       parts.workspace(Part::DxSlope, ofRow("s"));
       parts.workspace(Part::Slope, ofRow("s"));
-      Nums sums = k_.sweep({.writes = {"dx"}, .sums = 2}, parts,
-                           [&](Element& e) { return Nums{e.dx(), e.dscale(), e.dbias()}; });
+      const auto rowSums = around_.sums(Around::By::All);
+      KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = unsigned(2 + rowSums.size())};
+      around_.addOutputs(Around::By::All, sweep);
+      Nums sums = k_.sweep(sweep, parts, [&](Element& e) {
+        Nums out{e.dx()};
+        around_.appendOutputs(Around::By::All, e, out);
+        out.append({e.dscale(), e.dbias()});
+        for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
+        return out;
+      });
       if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
       if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));
+      for (auto [sum, value] : llvm::zip(rowSums, llvm::ArrayRef(sums).drop_front(2)))
+        around_.store(sum, value);
     });
   }
 
@@ -72,6 +83,7 @@ class InFeatureChunks {
       });
     });
     columns([&](Parts& parts) {
+      if (spec_.hasStream()) parts.argument(Part::ResidualOut, "residual_out");
       k_.sweep({.writes = {"y"}}, parts, [&](Element& e) { return Nums{e.output()}; });
     });
   }
@@ -82,8 +94,14 @@ class InFeatureChunks {
     k_.slab(kRows, {}, [&] {
       Parts parts(k_);
       const Num shift = moments_.shift(parts);
-      Nums sums = k_.sweep({.sums = unsigned(moments_.sums().size())}, parts,
-                           [&](Element& e) { return moments_.terms(e); });
+      KernelBuilder::Sweep sweep{.sums = unsigned(moments_.sums().size())};
+      if (spec_.hasStream()) sweep.writes.push_back("residual_out");
+      Nums sums = k_.sweep(sweep, parts, [&](Element& e) {
+        Nums out;
+        if (spec_.hasStream()) out.push_back(e.residualOut());
+        out.append(moments_.terms(e));
+        return out;
+      });
       if (moments_.needsMean()) {
         k_.store(shift, ofChunk("shift"));
         std::tie(sums[0], sums[1]) = moments_.ofChunk(sums[0], sums[1], k_.width(WidthOf::Task));
@@ -117,7 +135,7 @@ class InFeatureChunks {
         Parts parts(k_);
         for (auto [part, tensor] : kept_) parts.workspace(part, tensor);
         parts.is(Part::Scale, factorOfFeature(k_));
-        if (!isBackward(k_.problem().entry) || spec_.activation != Activation::None)
+        if (!isBackward(k_.problem().entry) || spec_.recomputesOutput())
           parts.is(Part::Bias, biasOfFeature(k_));
         body(parts);
       });
@@ -128,6 +146,7 @@ class InFeatureChunks {
   const Spec& spec_;
   Step step_;
   Moments moments_;
+  Around around_;
   llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept_;
 };
 

@@ -1,6 +1,7 @@
 // Plans one statistic per feature in chunks of rows: BN, PN-V, PN and mixes of them. Column sums go to one
 // partial for each chunk. A phase over the features folds the partials in order, so results do not depend on
 // which thread computed which chunk.
+#include "codegen/plan/Around.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -8,7 +9,8 @@ namespace {
 
 class InRowChunks {
  public:
-  explicit InRowChunks(KernelBuilder& k) : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()) {}
+  explicit InRowChunks(KernelBuilder& k)
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), around_(k) {}
 
   void forward() {
     const bool lagged = step_.lagged(), statistics = !lagged || step_.hasWarmup();
@@ -54,10 +56,14 @@ class InRowChunks {
         keep(step_.backward(sums));
         finish(sums);
       });
-      applyBackward(/*sums=*/false);
+      applyBackward(Around::By::Dx, /*sums=*/false);
+      finishSums({});
       return;
     }
-    if (applyAndSumGradients()) ofFeatures("finish", PhaseRole::Finish, [&] { finish(foldGradients()); });
+    if (applyAndSumGradients())
+      finishSums([&](const BackwardSums& sums) { finish(sums); });
+    else
+      finishSums({});
   }
 
   //===-- Over ranks ------------------------------------------------------------===//
@@ -95,10 +101,9 @@ class InRowChunks {
     if (step_.backwardNeedsSums()) {
       sumGradients();
     } else if (!applyAndSumGradients()) {
-      return;
+      return finishSums({});
     }
-    ofFeatures("finish", PhaseRole::Finish, [&] {
-      const BackwardSums sums = foldGradients();
+    finishSums([&](const BackwardSums& sums) {
       storeParameters(sums);
       step_.storePartial(sums);
     });
@@ -112,7 +117,8 @@ class InRowChunks {
       keep(step_.backward(sums));
       step_.updateNu(sums);
     });
-    applyBackward(/*sums=*/false);
+    applyBackward(Around::By::Dx, /*sums=*/false);
+    finishSums({});
   }
 
   void commit() {
@@ -142,14 +148,21 @@ class InRowChunks {
   /// Adds a slab over the rows of a task. With `pre` the scale r of each row group is computed first.
   void overRows(Num condition, llvm::function_ref<void(Parts&)> body, int64_t head = 0) {
     k_.slab(spec_.pre ? kRowGroups : Axes(), {.resident = true, .head = head}, [&] {
-      Parts parts(k_);
+      Parts parts = ofElements();
       if (spec_.pre) parts.is(Part::RowScale, scaleOfRow(condition));
       body(parts);
     });
   }
+  /// Returns the parts of the call. Once h is stored it is read in place of what it was made of: it may be in
+  /// the memory of the residual.
+  Parts ofElements() {
+    Parts parts(k_);
+    if (sumStored_) parts.argument(Part::ResidualOut, "residual_out");
+    return parts;
+  }
   Num scaleOfRow(Num condition) {
-    Nums squares = k_.sweep({.sums = 1, .condition = condition}, Parts(k_),
-                            [&](Element& e) { return Nums{e[Part::X] * e[Part::X]}; });
+    Nums squares = k_.sweep({.sums = 1, .condition = condition}, ofElements(),
+                            [&](Element& e) { return Nums{e.sum() * e.sum()}; });
     return scaleOf(squares[0]);
   }
   Num scaleOf(Num squares) {
@@ -170,21 +183,34 @@ class InRowChunks {
 
   //===-- Forward -------------------------------------------------------------===//
 
+  bool writesSum() const {
+    return spec_.hasStream() && !sumStored_ &&
+           isTaken(infoOf(kResidualOut), k_.problem().entry, hasOf(k_.problem()));
+  }
+
+  /// Stores h too, unless the phase runs only in warmup.
   Chunks sumMoments(bool warmup) {
     const Chunks chunks{"statistics", k_.phases()};
-    k_.phase(
-        "statistics", PhaseRole::Statistics, kRows,
-        [&] {
-          const Num condition = warmup ? step_.inWarmup() : Num();
-          beginMoments(chunks, condition);
-          overRows(condition, [&](Parts& parts) {
-            momentParts(parts, chunks);
-            k_.sweep({.partials = momentColumns(chunks), .condition = condition}, parts,
-                     [&](Element& e) { return moments_.terms(e); });
-          });
-          endMoments(chunks);
-        },
-        warmup);
+    const bool writes = writesSum() && !warmup;
+    k_.phase("statistics", PhaseRole::Statistics, kRows,
+             [&] {
+               const Num condition = warmup ? step_.inWarmup() : Num();
+               beginMoments(chunks, condition);
+               overRows(condition, [&](Parts& parts) {
+                 momentParts(parts, chunks);
+                 KernelBuilder::Sweep sweep{.partials = momentColumns(chunks), .condition = condition};
+                 if (writes) sweep.writes.push_back("residual_out");
+                 k_.sweep(sweep, parts, [&](Element& e) {
+                   Nums out;
+                   if (writes) out.push_back(e.residualOut());
+                   out.append(moments_.terms(e));
+                   return out;
+                 });
+               });
+               endMoments(chunks);
+             },
+             {.warmup = warmup});
+    sumStored_ = writes;
     return chunks;
   }
 
@@ -238,12 +264,14 @@ class InRowChunks {
       overRows({}, [&](Parts& parts) {
         addKept(parts);
         KernelBuilder::Sweep sweep{.writes = {"y"}};
+        if (writesSum()) sweep.writes.push_back("residual_out");
         if (also) {
           momentParts(parts, *also);
           sweep.partials = momentColumns(*also);
         }
         k_.sweep(sweep, parts, [&](Element& e) {
           Nums out{e.output()};
+          if (writesSum()) out.push_back(e.residualOut());
           if (also) out.append(moments_.terms(e));
           return out;
         });
@@ -289,7 +317,7 @@ class InRowChunks {
     }
     keep(Part::DxOffset, "offset", terms.offset);
   }
-  /// Keeps what the slope of an activation needs.
+  /// Keeps what the output of the affine is computed from again.
   void keepOutput() {
     const ForwardTerms output = step_.recomputed();
     keep(Part::Slope, "a", output.a);
@@ -325,16 +353,42 @@ class InRowChunks {
   }
 
   void sumGradients() {
-    if (spec_.activation != Activation::None)
-      ofFeatures("prepare", PhaseRole::Combine, [&] { keepOutput(); });
+    if (spec_.recomputesOutput()) ofFeatures("prepare", PhaseRole::Combine, [&] { keepOutput(); });
     sums_ = {"sum", k_.phases()};
-    k_.phase("statistics", PhaseRole::Statistics, kRows, [&] {
-      overRows({}, [&](Parts& parts) {
-        gradientParts(parts);
-        k_.sweep({.partials = gradientColumns()}, parts,
-                 [&](Element& e) { return e.gradientTerms(step_.needsSquares()); });
+    constexpr auto by = Around::By::Sums;
+    k_.phase("statistics", PhaseRole::Statistics, kRows,
+             [&] {
+               overRows({}, [&](Parts& parts) {
+                 gradientParts(parts);
+                 KernelBuilder::Sweep sweep{.partials = gradientColumns()};
+                 addRowSums(by, sums_, sweep);
+                 k_.sweep(sweep, parts, [&](Element& e) {
+                   Nums out;
+                   around_.appendOutputs(by, e, out);
+                   out.append(e.gradientTerms(step_.needsSquares()));
+                   for (const RowSum& sum : around_.sums(by)) out.push_back((e.*sum.term)());
+                   return out;
+                 });
+               });
+             },
+             {.bySegment = around_.hasSegmentSums(by)});
+  }
+  /// Adds what a sweep writes and sums for the tensors around the norm.
+  void addRowSums(Around::By by, const Chunks& chunks, KernelBuilder::Sweep& sweep) {
+    around_.addOutputs(by, sweep);
+    for (const RowSum& sum : around_.sums(by)) {
+      parted_.emplace_back(sum, column(chunks, sum.name()), chunks.phase);
+      sweep.partials.push_back(parted_.back().partial);
+    }
+  }
+  /// Adds the phases that complete sums over rows: those of the gradient, if there are any, with `finish`.
+  void finishSums(llvm::function_ref<void(const BackwardSums&)> finish) {
+    if (finish || llvm::any_of(parted_, [](const auto& each) { return !each.sum.ofSegment; }))
+      ofFeatures("finish", PhaseRole::Finish, [&] {
+        if (finish) finish(foldGradients());
+        around_.storeFeatures(parted_);
       });
-    });
+    around_.foldSegments(parted_);
   }
   /// Writes dx, for which no sum is needed: the same sweep collects the sums. True if there are any.
   bool applyAndSumGradients() {
@@ -343,9 +397,8 @@ class InRowChunks {
       keepOutput();
       keep(step_.backward(std::nullopt));
     });
-    sums_ = {"sum", k_.phases()};
     const bool sums = step_.hasGradientSums();
-    applyBackward(sums);
+    applyBackward(Around::By::All, sums);
     return sums;
   }
 
@@ -366,13 +419,13 @@ class InRowChunks {
       const Num r = scaleOfRow({});
       parts.is(Part::RowScale, r);
       Nums dot = k_.sweep({.sums = 1}, parts,
-                          [&](Element& e) { return Nums{e.where(e.kept(), e.dx() * e.input())}; });
+                          [&](Element& e) { return Nums{e.where(e.kept(), e.du() * e.input())}; });
       return {r, meanOf(dot[0], width)};
     }
     // Without a centre, du u = r x (p g + offset) + r^2 x (slope x). The factors with r are outside of the
     // sums, so r and the sums come from one sweep.
     Nums sums = k_.sweep({.sums = 3}, parts, [&](Element& e) {
-      Num x = e[Part::X], direct = add(multiply(e.gradient(), e[Part::DxSlope]), e[Part::DxOffset]);
+      Num x = e.sum(), direct = add(multiply(e.gradient(), e[Part::DxSlope]), e[Part::DxOffset]);
       Num slope = add(e[Part::DxAll], e[Part::DxOwn]);
       return Nums{x * x, e.where(e.kept(), x * direct),
                   slope ? e.where(e.kept(), x * x * slope) : k_.constant(0)};
@@ -381,32 +434,42 @@ class InRowChunks {
     return {r, meanOf((sums[1] + sums[2] * r) * r, width)};
   }
 
-  void applyBackward(bool sums) {
-    k_.phase("apply", PhaseRole::Apply, kRows, [&] {
-      k_.slab(spec_.pre ? kRowGroups : Axes(), {.resident = true}, [&] {
-        Num r, pull;
-        if (spec_.pre) std::tie(r, pull) = scaleAndPull();
-        Parts parts(k_);
-        dxParts(parts);
-        parts.is(Part::RowScale, r);
-        KernelBuilder::Sweep sweep{.writes = {"dx"}};
-        if (sums) sweep.partials = gradientColumns();
-        k_.sweep(sweep, parts, [&](Element& e) {
-          Num dx = e.dx();
-          if (pull) dx = e.where(e.kept(), r * (dx - e.input() * pull));
-          Nums out{dx};
-          if (sums) out.append(e.gradientTerms(step_.needsSquares()));
-          return out;
-        });
-      });
-    });
+  /// Writes dx and the gradients of `by`; with `sums` the sweep collects the sums of the gradient, too.
+  void applyBackward(Around::By by, bool sums) {
+    const Chunks chunks{by == Around::By::All ? "sum" : "apply", k_.phases()};
+    if (by == Around::By::All) sums_ = chunks;
+    k_.phase("apply", PhaseRole::Apply, kRows,
+             [&] {
+               k_.slab(spec_.pre ? kRowGroups : Axes(), {.resident = true}, [&] {
+                 Num r, pull;
+                 if (spec_.pre) std::tie(r, pull) = scaleAndPull();
+                 Parts parts(k_);
+                 dxParts(parts);
+                 parts.is(Part::RowScale, r);
+                 parts.is(Part::Pull, pull);
+                 KernelBuilder::Sweep sweep{.writes = {"dx"}};
+                 if (sums) sweep.partials = gradientColumns();
+                 addRowSums(by, chunks, sweep);
+                 k_.sweep(sweep, parts, [&](Element& e) {
+                   Nums out{e.dx()};
+                   around_.appendOutputs(by, e, out);
+                   if (sums) out.append(e.gradientTerms(step_.needsSquares()));
+                   for (const RowSum& sum : around_.sums(by)) out.push_back((e.*sum.term)());
+                   return out;
+                 });
+               });
+             },
+             {.bySegment = around_.hasSegmentSums(by)});
   }
 
   KernelBuilder& k_;
   const Spec& spec_;
   Step step_;
   Moments moments_;
-  Chunks sums_;  ///< of the gradient
+  Around around_;
+  bool sumStored_ = false;  ///< an earlier phase has stored h
+  Chunks sums_;             ///< of the gradient
+  llvm::SmallVector<Around::Parted, 3> parted_;
   /// The coefficients of an element, and the tensors that hold them.
   llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept_;
 };

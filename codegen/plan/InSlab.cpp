@@ -1,6 +1,8 @@
 // Plans statistics that are complete in their slab: of rows, groups and segments, and of features whose whole
 // column is in one task. Nothing has to be combined, and memory is read once if the slab stays on chip. The
-// kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias.
+// kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias,
+// and of other sums over rows.
+#include "codegen/plan/Around.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -9,7 +11,7 @@ namespace {
 class InSlab {
  public:
   InSlab(KernelBuilder& k, int64_t vector)
-      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), vector_(vector) {
+      : k_(k), spec_(k.spec()), step_(k), moments_(k, step_.needsMean()), around_(k), vector_(vector) {
     switch (spec_.reduce) {
       case Reduce::Features:
         per_ = {Axis::Segment, Axis::Row, Axis::Group};
@@ -61,19 +63,25 @@ class InSlab {
   }
 
   void backward() {
-    slab([&](Parts& parts) { backwardSlab(parts); });
-    if (affine() && !spec_.perFeature()) fold();
+    if (spec_.perFeature() && around_.hasSegmentSums(Around::By::All)) return backwardBySegment();
+    slab([&](Parts& parts) { backwardSlab(parts); },
+         !step_.hasOwnParameters() && around_.hasSegmentSums(Around::By::All));
+    if (spec_.perFeature()) return;
+    if (affine() || llvm::any_of(parted_, [](const auto& each) { return !each.sum.ofSegment; })) fold();
+    around_.foldSegments(parted_);
   }
 
  private:
-  void slab(llvm::function_ref<void(Parts&)> body) {
-    k_.phase("apply", PhaseRole::Apply, units_, [&] {
-      k_.slab(per_, {.resident = true}, [&] {
-        Parts parts(k_);
-        if (!step_.hasOwnParameters()) parts.parameters();
-        body(parts);
-      });
-    });
+  void slab(llvm::function_ref<void(Parts&)> body, bool bySegment = false) {
+    k_.phase("apply", PhaseRole::Apply, units_,
+             [&] {
+               k_.slab(per_, {.resident = true}, [&] {
+                 Parts parts(k_);
+                 if (!step_.hasOwnParameters()) parts.parameters();
+                 body(parts);
+               });
+             },
+             {.bySegment = bySegment});
   }
 
   //===-- Forward -------------------------------------------------------------===//
@@ -110,14 +118,18 @@ class InSlab {
     return batch;
   }
 
-  /// Writes y, and returns the sums of `also`.
+  /// Writes y and h, and returns the sums of `also`. Nothing reads the residual after that, whose memory h
+  /// may take.
   Nums apply(Parts& parts, const ForwardTerms& terms, const Moments* also) {
     parts.is(Part::Center, terms.c);
     parts.is(Part::Slope, terms.a);
     parts.is(Part::Intercept, terms.b);
     const unsigned sums = also ? also->sums().size() : 0;
-    return k_.sweep({.writes = {"y"}, .sums = sums}, parts, [&](Element& e) {
+    KernelBuilder::Sweep sweep{.writes = {"y"}, .sums = sums};
+    if (spec_.hasStream()) sweep.writes.push_back("residual_out");
+    return k_.sweep(sweep, parts, [&](Element& e) {
       Nums out{e.output()};
+      if (spec_.hasStream()) out.push_back(e.residualOut());
       if (also) out.append(also->terms(e));
       return out;
     });
@@ -125,7 +137,8 @@ class InSlab {
 
   //===-- Backward ------------------------------------------------------------===//
 
-  void backwardSlab(Parts& parts) {
+  /// Binds what forward has saved.
+  void bindSaved(Parts& parts) {
     const Num s = step_.rstd();
     const ForwardTerms output = step_.recomputed();
     parts.is(Part::Slope, output.a);
@@ -133,14 +146,22 @@ class InSlab {
     parts.is(Part::Center, step_.center());
     parts.is(Part::Rstd, s);
     if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.is(Part::BatchMean, k_.load(k_.saved("batch_mean")));
-    const unsigned count = step_.needsSquares() ? 3 : 2;
-    auto sumsOf = [&](llvm::ArrayRef<Num> sums) {
-      return BackwardSums{sums[0], sums[1] * s, count == 3 ? sums[2] * s * s : Num()};
-    };
+    rstd_ = s;
+  }
+
+  unsigned sumCount() const { return step_.needsSquares() ? 3 : 2; }
+  Nums sumTerms(Element& e) const { return e.gradientTerms(step_.needsSquares()); }
+  BackwardSums sumsOf(llvm::ArrayRef<Num> sums) const {
+    return {sums[0], sums[1] * rstd_, step_.needsSquares() ? sums[2] * rstd_ * rstd_ : Num()};
+  }
+  BackwardSums sumGradients(Parts& parts) {
+    return sumsOf(k_.sweep({.sums = sumCount()}, parts, [&](Element& e) { return sumTerms(e); }));
+  }
+
+  void backwardSlab(Parts& parts) {
+    bindSaved(parts);
     std::optional<BackwardSums> sums;
-    if (step_.backwardNeedsSums())
-      sums =
-          sumsOf(k_.sweep({.sums = count}, parts, [&](Element& e) { return e.gradientTerms(count == 3); }));
+    if (step_.backwardNeedsSums()) sums = sumGradients(parts);
     const DxTerms terms = step_.backward(sums);
     parts.is(Part::DxSlope, terms.p);
     parts.is(Part::DxAll, terms.all);
@@ -150,26 +171,97 @@ class InSlab {
     // The sweep that writes dx collects the sums that dx does not need.
     const bool own = step_.hasOwnParameters();
     const bool late = !sums && own && step_.hasGradientSums();
-    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? count : 0};
+    const auto rowSums = around_.sums(Around::By::All);
+    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? sumCount() : 0};
+    around_.addOutputs(Around::By::All, sweep);
+    if (own) sweep.sums += rowSums.size();
     if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
     if (!own && spec_.bias) sweep.partials.push_back(partial("dbias"));
+    for (const RowSum& sum : rowSums)
+      if (!own) sweep.partials.push_back(parted(sum));
     const Nums collected = k_.sweep(sweep, parts, [&](Element& e) {
       Nums out{e.dx()};
-      if (late) out.append(e.gradientTerms(count == 3));
+      around_.appendOutputs(Around::By::All, e, out);
+      if (late) out.append(sumTerms(e));
       if (!own && spec_.scale) out.push_back(e.dscale());
       if (!own && spec_.bias) out.push_back(e.dbias());
+      for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
       return out;
     });
     if (late) sums = sumsOf(collected);
-    if (!own || !sums) return;
-    if (spec_.scale) gradient("dscale", step_.dscale(*sums));
-    if (spec_.bias) gradient("dbias", sums->g);
-    step_.updateNu(*sums);
+    if (!own) return;
+    storeRowSums(rowSums, collected);
+    if (sums) finish(*sums);
+  }
+
+  /// Stores sums that are complete in the slab, and adds the others to those of the task.
+  void storeRowSums(llvm::ArrayRef<RowSum> rowSums, const Nums& collected) {
+    for (auto [sum, value] : llvm::zip(rowSums, llvm::ArrayRef(collected).take_back(rowSums.size()))) {
+      if (sum.ofSegment || units_ == llvm::ArrayRef(Axis::Feature))
+        around_.store(sum, value);
+      else
+        k_.accumulate(value, parted(sum));
+    }
+  }
+  void finish(const BackwardSums& sums) {
+    if (spec_.scale) gradient("dscale", step_.dscale(sums));
+    if (spec_.bias) gradient("dbias", sums.g);
+    step_.updateNu(sums);
+  }
+
+  /// Plans gradients that are sums over the rows of a segment beside statistics per feature. A slab of a
+  /// feature has all segments, so it takes the other sums alone, and slabs of a segment write dx.
+  void backwardBySegment() {
+    llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept;
+    k_.phase("statistics", PhaseRole::Statistics, units_, [&] {
+      k_.slab(per_, {.resident = true}, [&] {
+        Parts parts(k_);
+        bindSaved(parts);
+        std::optional<BackwardSums> sums;
+        const bool needed = step_.backwardNeedsSums();
+        if (needed || step_.hasGradientSums()) sums = sumGradients(parts);
+        const DxTerms terms = step_.backward(needed ? sums : std::nullopt);
+        const std::tuple<Part, llvm::StringRef, Num> all[] = {{Part::DxSlope, "p", terms.p},
+                                                              {Part::DxAll, "all", terms.all},
+                                                              {Part::DxOwn, "own", terms.own},
+                                                              {Part::DxOffset, "offset", terms.offset}};
+        for (auto [part, name, value] : all) {
+          if (!value) continue;
+          kept.push_back({part, k_.workspace(name, {Axis::Feature})});
+          k_.store(value, kept.back().second);
+        }
+        if (sums) finish(*sums);
+      });
+    });
+    units_ = {Axis::Segment};
+    if (k_.problem().layout == Layout::ChannelsFirst) units_.push_back(Axis::Feature);
+    k_.phase("apply", PhaseRole::Apply, units_, [&] {
+      k_.slab({Axis::Segment, Axis::Feature}, {.resident = true}, [&] {
+        Parts parts(k_);
+        bindSaved(parts);
+        for (auto [part, name] : kept) parts.is(part, k_.load(name));
+        const auto rowSums = around_.sums(Around::By::All);
+        KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = unsigned(rowSums.size())};
+        around_.addOutputs(Around::By::All, sweep);
+        storeRowSums(rowSums, k_.sweep(sweep, parts, [&](Element& e) {
+          Nums out{e.dx()};
+          around_.appendOutputs(Around::By::All, e, out);
+          for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
+          return out;
+        }));
+      });
+    });
+    if (!parted_.empty()) fold();
   }
 
   bool affine() const { return spec_.scale || spec_.bias; }
   llvm::StringRef partial(llvm::StringRef name) {
     return k_.workspace(name, {Axis::Chunk, Axis::Feature}, 0);
+  }
+  llvm::StringRef parted(const RowSum& sum) {
+    const int64_t phase = k_.phases();  // that which is being built
+    const llvm::StringRef tensor = k_.workspace(sum.name(), {Axis::Chunk, Axis::Feature}, phase);
+    return parted_.emplace_back(sum, tensor, phase).partial;
   }
 
   /// Stores the gradient of a parameter from the slab of its feature, or of its feature in one segment.
@@ -185,8 +277,9 @@ class InSlab {
         auto one = [&](llvm::StringRef name) {
           k_.store(k_.total(0, {partial(name)})[0], k_.argument(name));
         };
-        if (spec_.scale) one("dscale");
-        if (spec_.bias) one("dbias");
+        if (spec_.scale && !spec_.perFeature()) one("dscale");
+        if (spec_.bias && !spec_.perFeature()) one("dbias");
+        around_.storeFeatures(parted_);
       });
     });
   }
@@ -195,6 +288,9 @@ class InSlab {
   const Spec& spec_;
   Step step_;
   Moments moments_;
+  Around around_;
+  llvm::SmallVector<Around::Parted, 3> parted_;  ///< sums over rows that other tasks have too
+  Num rstd_;                                     ///< of the slab that is being built
   int64_t vector_;
   llvm::SmallVector<Axis, 3> per_, units_;
 };

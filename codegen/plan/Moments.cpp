@@ -32,10 +32,10 @@ Num Moments::shift(Parts& parts) const {
 }
 
 Batch Moments::ofSlab(const Nums& sums, Num shift, Num n) const {
-  if (!needsMean_) return {.count = {}, .mean = {}, .moment = meanOf(sums[0], n)};
+  if (!needsMean_) return {.count = {}, .mean = {}, .moment = rawMoment(sums[0], n)};
   // An exact division: if the shift is an outlier, the digits of delta are digits of the mean.
   Num delta = quotient(sums[0], n);
-  Num moment = raw_ ? meanOf(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
+  Num moment = raw_ ? rawMoment(sums[2], n) : max(k_.constant(0), meanOf(sums[1] - sums[0] * delta, n));
   return {.count = {}, .mean = shift + delta, .moment = moment};
 }
 
@@ -46,7 +46,7 @@ std::pair<Num, Num> Moments::ofChunk(Num sum, Num squares, Num n) const {
 
 Batch Moments::merged(int64_t phase, Fields field, Num n) const {
   if (!needsMean_)
-    return {.count = {}, .mean = {}, .moment = meanOf(k_.total(phase, {field("moment")})[0], n)};
+    return {.count = {}, .mean = {}, .moment = rawMoment(k_.total(phase, {field("moment")})[0], n)};
   llvm::SmallVector<llvm::StringRef> reads{field("rows"), field("shift"), field("sum"), field("squares")};
   if (raw_) reads.push_back(field("moment"));
   enum { kCount, kBase, kMean, kSquares, kRaw };
@@ -66,7 +66,7 @@ Batch Moments::merged(int64_t phase, Fields field, Num n) const {
       });
   return {.count = {},
           .mean = k_.narrow(merged[kBase] + merged[kMean]),
-          .moment = meanOf(k_.narrow(raw_ ? merged[kRaw] : merged[kSquares]), n)};
+          .moment = raw_ ? rawMoment(k_.narrow(merged[kRaw]), n) : meanOf(k_.narrow(merged[kSquares]), n)};
 }
 
 llvm::ArrayRef<llvm::StringRef> Moments::partialFields() const {

@@ -13,14 +13,14 @@ namespace normc::codegen {
 struct Batch {
   Num count;   ///< valid rows M, of statistics per feature
   Num mean;    ///< of u
-  Num moment;  ///< q: mean(u^2) or mean((u - mean)^2), as the spec's moment says
+  Num moment;  ///< q: mean(u^2), mean((u - mean)^2) or sum u^2, as the spec's moment says
 };
 
 class Moments {
  public:
   /// `needsMean`: the mean is used, or the moment is taken about it.
   Moments(KernelBuilder& k, bool needsMean)
-      : k_(k), needsMean_(needsMean), raw_(k.spec().moment == Moment::Raw) {}
+      : k_(k), needsMean_(needsMean), raw_(k.spec().moment != Moment::Central) {}
 
   bool needsMean() const { return needsMean_; }
   /// Returns the names of the sums that `terms` yields: sum, squares, moment, as far as they are needed. The
@@ -56,8 +56,13 @@ class Moments {
   Batch ofPartials() const;
 
  private:
+  /// Returns the raw moment of n elements from the sum of their squares.
+  Num rawMoment(Num squares, Num n) const {
+    return k_.spec().moment == Moment::Sum ? squares : meanOf(squares, n);
+  }
+
   KernelBuilder& k_;
-  bool needsMean_, raw_;
+  bool needsMean_, raw_;  ///< raw: the moment is about 0
 };
 
 }  // namespace normc::codegen

@@ -1,5 +1,6 @@
 #include "codegen/plan/Planner.h"
 
+#include "codegen/plan/Around.h"
 #include "codegen/plan/Formulas.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -15,14 +16,16 @@ namespace normc::codegen {
 std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
   const Spec& spec = *problem.spec;
   bool channelsFirst = problem.layout == Layout::ChannelsFirst;
-  if (channelsFirst && spec.reduce == Reduce::Features)
-    return "statistics over the features of a row need layout features_last";
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
   if (isOverRanks(problem.entry) && strategy != Strategy::Streamed)
     return "an entry over ranks stores or reads sums between its sweeps: strategy streamed";
   if (strategy == Strategy::Split) {
+    if (hasSegmentSums(problem))
+      return "gradients that are sums over the rows of a segment need tasks of its rows: strategy resident";
     if (spec.reduce != Reduce::Features)
       return "only a statistic of a row is split over its features: strategy resident";
+    if (channelsFirst)
+      return "the features of a row do not lie together in layout channels_first: strategy resident";
     if (const int64_t groups = problem.groups(spec.groups); groups != 1)
       return "a row of " + std::to_string(groups) + " groups is split by them already: strategy resident";
     return std::nullopt;
@@ -37,10 +40,20 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   return std::nullopt;
 }
 
+std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
+  if (problem.layout == Layout::FeaturesLast) return std::nullopt;
+  if (problem.spec->reduce == Reduce::Features)
+    return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "
+           "across "
+           "channels";
+  if (isOverRanks(problem.entry))
+    return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
+  return std::nullopt;
+}
+
 std::optional<std::string> whyIllegalOnSomeTarget(const Problem& problem, Strategy strategy) {
   if (auto reason = whyIllegal(problem, strategy)) return reason;
-  if (problem.layout == Layout::ChannelsFirst && isOverRanks(problem.entry))
-    return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
+  if (auto reason = whyOnCpuAlone(problem)) return reason;
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
     return "a channel is one slab in layout channels_first: strategy resident";
   return std::nullopt;

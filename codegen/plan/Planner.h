@@ -31,6 +31,9 @@ inline llvm::StringRef name(Strategy strategy) { return stringifyStrategy(strate
 /// Returns why this strategy cannot serve the problem; nothing if it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);
 
+/// Returns why MLIR for a CPU alone serves the problem; nothing where other targets do.
+std::optional<std::string> whyOnCpuAlone(const Problem&);
+
 /// Returns why a target that does not go through channels in the order of memory cannot serve the problem so;
 /// nothing where every target can.
 std::optional<std::string> whyIllegalOnSomeTarget(const Problem&, Strategy);

@@ -172,7 +172,7 @@ ForwardTerms Step::outputTerms(Num c, Num s, Num r, Num shift) {
 }
 
 ForwardTerms Step::recomputed() {
-  if (spec_.activation == Activation::None) return {};
+  if (!spec_.recomputesOutput()) return {};
   auto saved = [&](StringRef field) { return k_.hasSaved(field) ? k_.load(k_.saved(field)) : Num(); };
   return outputTerms(center(), rstd(), saved("renorm_scale"), saved("renorm_shift"));
 }
@@ -296,7 +296,8 @@ DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
   Num offset;
   if (centred_) offset = meanOf((sums->count ? sb : terms.p) * sums->g, elements(*sums));
   if (spec_.backward == Backward::Exact && spec_.divideBy == DivideBy::Current) {
-    Num meanHx0 = meanOf(sums->count ? sums->gx : multiply(sums->gx, h), elements(*sums));
+    Num meanHx0 = sums->count ? sums->gx : multiply(sums->gx, h);
+    if (spec_.moment != Moment::Sum) meanHx0 = meanOf(meanHx0, elements(*sums));
     Num eps = k_.narrow(k_.number("epsilon"));
     Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
     terms.own = -multiply(sb * meanHx0, f);

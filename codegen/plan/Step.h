@@ -69,16 +69,16 @@ class Step {
   bool hasGradientSums() const {
     return spec_.scale || spec_.bias || spec_.backward == Backward::Approximate;
   }
-  /// True if a gradient of constant statistics reads c: for its sums, or for the slope of an activation.
-  bool readsCenter() const { return hasGradientSums() || spec_.activation != Activation::None; }
+  /// True if a gradient of constant statistics reads c: for its sums, or for the output of the affine.
+  bool readsCenter() const { return hasGradientSums() || spec_.recomputesOutput(); }
   bool hasCenter() const { return spec_.center != Center::None; }
   Num center() { return !hasCenter() ? Num() : isConstant() ? runningMean() : k_.load(k_.saved("mean")); }
   Num rstd() { return isConstant() ? runningScale() : k_.load(k_.saved("rstd")); }
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
   Num dscale(const BackwardSums&);
-  /// Returns the coefficients that the forward used, from what it saved, for the slope of an activation. All
-  /// are absent if there is none.
+  /// Returns the coefficients that the forward used, from what it saved. All are absent unless a gradient
+  /// needs the output of the affine.
   ForwardTerms recomputed();
   /// Stores nu.
   void updateNu(const BackwardSums&);

@@ -60,13 +60,34 @@ struct Operand {
   std::string name;  ///< name of the tensor, the field or the workspace block
   DType type = DType::F32;
   Access access = Access::Read;
-  Shape shape = {};    ///< only for Workspace
-  Tensor tensor = kX;  ///< for Role::Tensor: set from `name` by the reader
-  size_t field =
-      0;  ///< for StateIn, StateOut, Saved, Partial, Partials: the field's index, set by the reader
+  Shape shape = {};  ///< of Workspace, and of a tensor whose shape the norm decides
+  // Set by the reader, from `name` and `shape`.
+  Tensor tensor = kX;                               ///< of Role::Tensor
+  TensorShape tensorShape = TensorShape::Elements;  ///< of Role::Tensor
+  size_t field = 0;  ///< of StateIn, StateOut, Saved, Partial and Partials: its index
+  bool hasShape() const {
+    if (role != Role::Tensor) return role == Role::Workspace;
+    const std::optional<Tensor> found = tensorNamed(name);
+    return found && infoOf(*found).shapeOf;
+  }
   bool written() const { return access != Access::Read; }
   bool zeroed() const { return access == Access::Zeroed; }
 };
+
+/// Returns the factors of a tensor's shape in the manifest.
+inline Shape factorsOf(TensorShape shape) {
+  switch (shape) {
+    case TensorShape::Elements:
+      break;
+    case TensorShape::PerFeature:
+      return {kFeatures};
+    case TensorShape::PerRow:
+      return {kSegments, kRows};
+    case TensorShape::PerSegment:
+      return {kSegments, kFeatures};
+  }
+  return {kSegments, kRows, kFeatures};
+}
 
 /// A number of the norm, or a threshold (runtime/abi/Numbers.h), and its default.
 struct Scalar {
@@ -112,6 +133,7 @@ struct Phase {
   Shape weight = {};  ///< cost of a unit; empty: 1. A chunk costs at least `minUnits`
   /// Units of a chunk that suffice once there are chunks for many threads.
   std::optional<int64_t> enoughUnits = {};
+  bool bySegment = false;                     ///< no chunk has units of two segments
   std::optional<int64_t> group = {};          ///< if there are many units, chunks are multiples of this
   std::optional<Launch> launch = {};          ///< CUDA only, and always present there
   std::optional<std::string> unaligned = {};  ///< CUDA: the entry for any alignment; absent: `symbol`
@@ -160,6 +182,11 @@ struct Kernel {
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
   std::vector<Operand> operands;
+  /// The inputs of a backward that a call may give although the kernel does not read them. Older packages
+  /// lack the list; the reader sets it.
+  std::optional<std::vector<std::string>> ignored = {};
+  /// A tensor that calls do not take, because it equals another one: "dresidual" is "dx".
+  std::map<std::string, std::string> same = {};
   std::vector<Scalar> scalars;
   std::vector<Field> state, saved;
   std::vector<Field> partial;  ///< of the partials that the entry writes or reads; packed

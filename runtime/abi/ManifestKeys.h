@@ -41,7 +41,7 @@ void describe(Ar& ar, For<Ar, Operand>& o) {
   ar("name", o.name);
   ar("type", o.type, kAllTypes);
   ar("access", o.access, kAccesses);
-  if (o.role == Role::Workspace) ar("shape", o.shape, Most{kMaxDimensions});
+  if (o.hasShape()) ar("shape", o.shape, Most{kMaxDimensions});
 }
 
 template <typename Ar>
@@ -93,6 +93,7 @@ void describe(Ar& ar, For<Ar, Phase>& p) {
   ar("when", p.when, kWhens);
   ar.maybe("weight", p.weight, Most{kMaxDimensions});
   ar.maybe("enough_units", p.enoughUnits, Whole{p.minUnits});
+  ar.maybe("by_segment", p.bySegment);
   ar.maybe("group", p.group, Whole{p.multiple, 1 << 30});
   if (Ar::kForPeople) ar.maybe("resources", p.resources);
   ar.maybe("launch", p.launch);
@@ -144,6 +145,8 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
   ar("schedule", k.schedule);
   ar("origin", k.origin);
   ar("operands", k.operands, Most{kMaxOperands});
+  ar.maybe("ignored", k.ignored, Most{kTensorCount});
+  ar.maybe("same", k.same);
   ar("scalars", k.scalars, Most{kMaxScalars});
   ar("state", k.state, Most{kMaxFields});
   ar("saved", k.saved, Most{kMaxFields});

@@ -14,14 +14,36 @@
 
 namespace normc {
 
-/// In the order of normc_args.
-enum Tensor : uint8_t { kX, kY, kDy, kDx, kScale, kBias, kDscale, kDbias, kMask, kTensorCount };
+/// Inputs come before the outputs that may share their memory.
+enum Tensor : uint8_t {
+  kX,
+  kY,
+  kDy,
+  kDx,
+  kScale,
+  kBias,
+  kDscale,
+  kDbias,
+  kMask,
+  kResidual,
+  kResidualOut,
+  kGate,
+  kModScale,
+  kModShift,
+  kDresidualOut,
+  kDresidual,
+  kDgate,
+  kDmodScale,
+  kDmodShift,
+  kTensorCount
+};
 
 /// The axes that index a tensor.
 enum class TensorShape : uint8_t {
   Elements,    ///< segments, rows and features, with strides: X-sized
   PerFeature,  ///< features, contiguous
   PerRow,      ///< segments and rows
+  PerSegment,  ///< segments and features, contiguous
 };
 
 enum class TypeRule : uint8_t {
@@ -39,21 +61,36 @@ enum class TakenBy : uint8_t {
   Gradient,  ///< backward where it writes its output
   Sums,      ///< backward where it sums gradients
   Factor,    ///< forward where it writes its output, and backward
-  Affine,    ///< what computes its output: forward and, for the slope of an activation, backward
+  Affine,    ///< what computes its output: forward and, where backward computes it again, backward
 };
 
 enum class Direction : uint8_t {
   Read,
+  ReadIfGiven,    ///< null: all elements are 0
   ReadOrIgnored,  ///< callers pass all backwards the same inputs; a backward that does not need it ignores it
   Written,
   WrittenIfGiven,  ///< null if the caller does not need it
+  Passed,          ///< written by forward, read by backward
 };
 
 /// The properties of a norm and a problem that determine the tensors of a call.
 struct Has {
   bool scale = false, bias = false, mask = false;
-  bool activation = false;
-  bool waits = false;  ///< an output needs complete statistics of the batch
+  bool recomputesOutput = false;  ///< backward needs the output of the affine
+  bool waits = false;             ///< an output needs complete statistics of the batch
+  bool residual = false, residualBefore = false;
+  bool stream = false;  ///< the sum of input and residual is an output of forward
+  bool gate = false, gateBefore = false;
+  bool modScale = false, modShift = false;
+  /// The gradient of the residual is neither that of x nor that of y.
+  bool ownResidualGradient = false;
+  TensorShape gateShape = TensorShape::Elements, modulationShape = TensorShape::PerSegment;
+
+  /// Returns the tensor of a backward that is the gradient of the residual; empty if there is no residual.
+  constexpr std::optional<Tensor> gradientOfResidual() const {
+    if (!residual) return std::nullopt;
+    return ownResidualGradient ? kDresidual : residualBefore ? kDx : kDy;
+  }
 };
 
 struct TensorInfo {
@@ -65,10 +102,23 @@ struct TensorInfo {
   Direction direction;
   bool Has::* needs = nullptr;       ///< null: all norms take it
   std::optional<Tensor> mayBe = {};  ///< for an output: the input whose memory and strides it may share
+  /// Null: `takenBy` holds. Else, where it is true, the tensor enters the statistics: entries that take x
+  /// take it.
+  bool Has::* before = nullptr;
+  TensorShape Has::* shapeOf = nullptr;  ///< null: `shape` holds; else the norm decides
 
-  constexpr bool written() const { return direction >= Direction::Written; }
-  constexpr bool mayBeLeftOut() const { return direction == Direction::WrittenIfGiven; }
-  constexpr bool mayBeIgnored() const { return direction == Direction::ReadOrIgnored; }
+  /// True if calls of the entry write the tensor.
+  constexpr bool written(Entry entry) const {
+    if (direction == Direction::Passed) return !isBackward(entry);
+    return direction >= Direction::Written;
+  }
+  constexpr bool mayBeLeftOut() const {
+    return direction == Direction::WrittenIfGiven || direction == Direction::ReadIfGiven;
+  }
+  /// True for an input of a backward that its formula may not need.
+  constexpr bool mayBeIgnored() const {
+    return direction == Direction::ReadOrIgnored || direction == Direction::Passed;
+  }
 };
 
 /// In the order of Tensor.
@@ -79,15 +129,25 @@ inline constexpr auto kTensorTable = [] {
   using enum Direction;
   // clang-format off
   return std::array<TensorInfo, kTensorCount>{{
-      {kX,      "x",      Elements,   Data,   Both,     ReadOrIgnored},
-      {kY,      "y",      Elements,   Data,   Forward,  Written,        nullptr,     kX},
-      {kDy,     "dy",     Elements,   Data,   Backward, Read},
-      {kDx,     "dx",     Elements,   Data,   Gradient, WrittenIfGiven, nullptr,     kDy},
-      {kScale,  "scale",  PerFeature, Params, Factor,   ReadOrIgnored,  &Has::scale},
-      {kBias,   "bias",   PerFeature, Params, Affine,   ReadOrIgnored,  &Has::bias},
-      {kDscale, "dscale", PerFeature, Params, Sums,     WrittenIfGiven, &Has::scale},
-      {kDbias,  "dbias",  PerFeature, Params, Sums,     WrittenIfGiven, &Has::bias},
-      {kMask,   "mask",   PerRow,     Mask,   Both,     Read,           &Has::mask},
+      {kX,            "x",              Elements,   Data,   Both,     ReadOrIgnored},
+      {kY,            "y",              Elements,   Data,   Forward,  Written,        nullptr,         kX},
+      {kDy,           "dy",             Elements,   Data,   Backward, Read},
+      {kDx,           "dx",             Elements,   Data,   Gradient, WrittenIfGiven, nullptr,         kDy},
+      {kScale,        "scale",          PerFeature, Params, Factor,   ReadOrIgnored,  &Has::scale},
+      {kBias,         "bias",           PerFeature, Params, Affine,   ReadOrIgnored,  &Has::bias},
+      {kDscale,       "dscale",         PerFeature, Params, Sums,     WrittenIfGiven, &Has::scale},
+      {kDbias,        "dbias",          PerFeature, Params, Sums,     WrittenIfGiven, &Has::bias},
+      {kMask,         "mask",           PerRow,     Mask,   Both,     Read,           &Has::mask},
+      {kResidual,     "residual",       Elements,   Data,   Factor,   ReadOrIgnored,  &Has::residual,  {},        &Has::residualBefore},
+      {kResidualOut,  "residual_out",   Elements,   Data,   Factor,   Passed,         &Has::stream,    kResidual},
+      {kGate,         "gate",           Elements,   Data,   Factor,   ReadOrIgnored,  &Has::gate,      {},        &Has::gateBefore,    &Has::gateShape},
+      {kModScale,     "mod_scale",      PerSegment, Data,   Factor,   ReadOrIgnored,  &Has::modScale,  {},        nullptr,             &Has::modulationShape},
+      {kModShift,     "mod_shift",      PerSegment, Data,   Factor,   ReadOrIgnored,  &Has::modShift,  {},        nullptr,             &Has::modulationShape},
+      {kDresidualOut, "dresidual_out",  Elements,   Data,   Gradient, ReadIfGiven,    &Has::stream},
+      {kDresidual,    "dresidual",      Elements,   Data,   Gradient, WrittenIfGiven, &Has::ownResidualGradient},
+      {kDgate,        "dgate",          Elements,   Data,   Gradient, WrittenIfGiven, &Has::gate,      {},        nullptr,             &Has::gateShape},
+      {kDmodScale,    "dmod_scale",     PerSegment, Data,   Sums,     WrittenIfGiven, &Has::modScale,  {},        nullptr,             &Has::modulationShape},
+      {kDmodShift,    "dmod_shift",     PerSegment, Data,   Sums,     WrittenIfGiven, &Has::modShift,  {},        nullptr,             &Has::modulationShape},
   }};
   // clang-format on
 }();
@@ -100,8 +160,14 @@ static_assert([] {
 
 constexpr const TensorInfo& infoOf(Tensor tensor) { return kTensorTable[tensor]; }
 constexpr std::string_view name(Tensor tensor) { return infoOf(tensor).name; }
+constexpr TensorShape shapeOf(Tensor tensor, const Has& has) {
+  const TensorInfo& info = infoOf(tensor);
+  return info.shapeOf ? has.*info.shapeOf : info.shape;
+}
 /// True if the tensor has rows and features.
-constexpr bool isXSized(Tensor tensor) { return infoOf(tensor).shape == TensorShape::Elements; }
+constexpr bool isXSized(Tensor tensor, const Has& has) {
+  return shapeOf(tensor, has) == TensorShape::Elements;
+}
 
 /// Returns the type of a tensor's elements for a problem of these types.
 constexpr DType typeOf(Tensor tensor, DType data, DType params) {
@@ -134,6 +200,7 @@ constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
   const bool backward = isBackward(entry);
   if (entry == Entry::Commit) return false;
   const bool outputs = writesOutputs(entry, has);
+  if (tensor.before && has.*tensor.before) return true;
   switch (tensor.takenBy) {
     case TakenBy::Both:
       break;
@@ -148,9 +215,16 @@ constexpr bool isTaken(const TensorInfo& tensor, Entry entry, const Has& has) {
     case TakenBy::Factor:
       return backward || outputs;
     case TakenBy::Affine:
-      return backward ? has.activation : outputs;
+      return backward ? has.recomputesOutput : outputs;
   }
   return true;
+}
+
+/// True if calls of the entry, a backward, may give the input although no formula of the entry needs it:
+/// callers pass a backward the inputs of its forward.
+constexpr bool mayComeAlong(const TensorInfo& tensor, Entry entry, const Has& has) {
+  return isBackward(entry) && tensor.mayBeIgnored() &&
+         (isTaken(tensor, entry, has) || isTaken(tensor, Entry::Forward, has));
 }
 
 /// Returns the tensors of a call, in the order of the table. Backward takes x and scale even if its formula

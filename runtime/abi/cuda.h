@@ -35,13 +35,14 @@
  * manifest units, chunk_units, chunks   int64, for each phase
  *
  * An X-sized output that the caller leaves out is null and not stored. Any other
- * output that is left out has scratch, as on a CPU.
+ * output that is left out has scratch, as on a CPU. An X-sized input that is left out
+ * is a row of zeros, as on a CPU: the runtime clears it on the stream, before the first phase.
  *
  * Alignment. `symbol` of a phase may use accesses of the kernel's `alignment` in
- * bytes. It is launched if every X-sized operand, every vector of parameters
- * (scale, bias, dscale, dbias), the state and the saved statistics begin at a multiple
- * of it, every stride of an X-sized operand is one in bytes (of an axis longer than 1),
- * and so is the length of the contiguous axis in elements of the data type. A null pointer
+ * bytes. It is launched if every X-sized operand, every vector of features, the state
+ * and the saved statistics begin at a multiple of it, every stride of an X-sized operand
+ * is one in bytes (of an axis longer than 1), and so is the length of the contiguous axis in
+ * elements of the data type, and that of a vector of which several segments have one each. A null pointer
  * is aligned; so is scratch, to 64 bytes; a mask may begin anywhere. Else `unaligned` is
  * launched, which requires the alignment of an element only, and of 8 bytes for state
  * and saved statistics. A field of a partial may begin at any multiple of 8 bytes in both.

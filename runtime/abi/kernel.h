@@ -23,11 +23,13 @@ extern "C" {
 #define NORMC_KERNEL_ABI 1
 
 /* One tensor or vector. Strides are in elements and only mean something for
- * X-sized operands (x, y, dy, dx): the element of segment s, row r, feature f is
+ * X-sized operands, as x is: the element of segment s, row r, feature f is
  *   features_last    data[s * segment_stride + r * row_stride + f]
  *   channels_first   data[s * segment_stride + f * row_stride + r]
- * (row_stride is the pitch of the axis next to the contiguous one). A mask has
- * one byte per row, contiguous, and a segment_stride. Of a field of partials,
+ * (row_stride is the pitch of the axis next to the contiguous one). An X-sized
+ * input that the caller leaves out is one row of zeros along the contiguous axis, with
+ * both strides 0. Vectors of features, one or one for each segment, have no
+ * gaps. A mask has one byte per row, contiguous, and a segment_stride. Of a field of partials,
  * row_stride is the distance between one partial and the next, in doubles, and
  * segment_stride the number of partials. `task_stride`
  * is added once per task number to outputs: 0, unless the runtime gives

@@ -1,6 +1,7 @@
 #include "runtime/cpu/CpuBackend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -88,6 +89,10 @@ CpuBackend::CpuBackend(const Binding& binding)
   threads_ = binding.context.threads(
       binding.request.max_threads,
       std::any_of(phases.begin(), phases.end(), [](const Phase& p) { return p.maxChunks > 1; }));
+  for (size_t i = 0; i < kernel_.operands.size(); ++i)
+    if (const Operand& operand = kernel_.operands[i];
+        operand.role == Role::Tensor && !operand.written() && infoOf(operand.tensor).mayBeLeftOut())
+      mayBeZeros_.push_back(i);
   for (const Phase& phase : phases) hasWarmup_ |= phase.when == When::Warmup;
   warmupScalar_ = indexOf(kernel_.scalars, "warmup_steps");
   // The step that decides is that of this forward. Backward reads it from what forward saved, because later
@@ -155,6 +160,17 @@ int CpuBackend::barriers(const normc_cut* cuts) const {
   return count;
 }
 
+/// Every part of a call stores the same zeros, each before its own first phase, so that none waits for
+/// another. The stores are atomic, because other parts may store there, too.
+void CpuBackend::clear(const Call& call) const {
+  for (const size_t i : mayBeZeros_) {
+    const int64_t bytes = bytesOfZeros(kernel_, kernel_.operands[i], call.sizes, call.leftOut);
+    auto* const words = static_cast<uint64_t*>(call.operands[i].data);
+    for (int64_t word = 0; word < bytes / int64_t(sizeof *words); ++word)
+      std::atomic_ref(words[word]).store(0, std::memory_order_relaxed);
+  }
+}
+
 normc_status CpuBackend::runPart(const Call& call, const normc_kernel_args& args, bool warmupIsOver) const {
   const Part& part = *call.part;
   for (size_t i = 0; i < phases_.size(); ++i) {
@@ -182,6 +198,7 @@ normc_status CpuBackend::run(const Call& call) const {
   // No phase reads or writes the memory of a copy, so one thread makes it, at any time.
   for (int i = 0; i < call.copyCount && (!part || part->index == 0); ++i)
     std::memcpy(call.copies[i].to, call.copies[i].from, call.copies[i].bytes);
+  clear(call);
 
   const normc_kernel_args args = {call.operands.data(), scalars_.data(), call.cuts.data(),
                                   call.sizes.segments,  call.sizes.rows, call.sizes.features};

@@ -31,6 +31,8 @@ class CpuBackend final : public Backend {
   /// True if the threads of a call by parts wait for each other before the phase. The result depends on the
   /// sizes alone, and not on the step.
   bool waitsBefore(size_t phase, const normc_cut* cuts) const;
+  /// Clears the rows of zeros that stand for inputs that are left out.
+  void clear(const Call& call) const;
   normc_status runPart(const Call& call, const normc_kernel_args& args, bool warmupIsOver) const;
 
   static constexpr int kNone = -1;
@@ -38,6 +40,7 @@ class CpuBackend final : public Backend {
   const std::vector<double>& scalars_;
   std::shared_ptr<const SharedObject> code_;
   std::vector<normc_phase> phases_;
+  std::vector<size_t> mayBeZeros_;  ///< operands of inputs that may be left out
   Threads threads_;
   bool keepDenormals_, steady_;
   bool hasWarmup_ = false;  ///< true if a phase may be left out after warmup

@@ -20,7 +20,8 @@ constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
 
 bool hasStrides(const Operand& operand) {
   if (operand.role == Role::Partials) return true;
-  return operand.role == Role::Tensor && infoOf(operand.tensor).shape != TensorShape::PerFeature;
+  return operand.role == Role::Tensor &&
+         (operand.tensorShape == TensorShape::Elements || operand.tensorShape == TensorShape::PerRow);
 }
 
 int64_t gridY(const Launch& launch, const Sizes& sizes) {
@@ -135,8 +136,10 @@ bool CudaBackend::isAligned(const Call& call) const {
     if (operand.role == Role::Partial || operand.role == Role::Partials) continue;
     if (operand.role != Role::Tensor) all |= bits(call.operands[i].data);
     if (operand.role != Role::Tensor || infoOf(operand.tensor).type == TypeRule::Mask) continue;
-    const bool strided = isXSized(operand.tensor);
+    const bool strided = operand.tensorShape == TensorShape::Elements;
     if (strided) xSized = &operand;
+    if (operand.tensorShape == TensorShape::PerSegment && call.sizes.segments > 1)
+      all |= call.sizes.features * bytes(operand.type);
     if (!call.tensors[operand.tensor]) continue;
     const View& view = call.views[operand.tensor];
     all |= bits(view.data);
@@ -236,9 +239,11 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
 normc_status CudaBackend::clear(const Call& call) const {
   const Driver& driver = device_->driver();
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
-    if (!kernel_.operands[i].zeroed() || !call.operands[i].data) continue;
-    const int64_t bytes = elements(kernel_.operands[i].shape, call.sizes, call.cuts.data()) *
-                          normc::bytes(kernel_.operands[i].type);
+    const Operand& operand = kernel_.operands[i];
+    const int64_t bytes =
+        operand.zeroed() ? elements(operand.shape, call.sizes, call.cuts.data()) * normc::bytes(operand.type)
+                         : bytesOfZeros(kernel_, operand, call.sizes, call.leftOut);
+    if (bytes == 0 || !call.operands[i].data) continue;
     const CUresult result = driver->cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(call.operands[i].data), 0,
                                                     size_t(bytes), static_cast<CUstream>(call.args.stream));
     if (result != CUDA_SUCCESS) [[unlikely]]

@@ -1,5 +1,7 @@
 #include "runtime/package/ManifestRules.h"
 
+#include <algorithm>
+
 #include "runtime/cuda/Arch.h"
 
 namespace normc::package {
@@ -22,8 +24,23 @@ struct Place {
   }
 };
 
-/// True if the sizes of a call may come from this tensor: it is X-sized, and a call always has it.
-bool givesSizes(const TensorInfo& info) { return isXSized(info.tensor) && !info.mayBeLeftOut(); }
+/// True if the sizes of a call may come from this tensor: it is X-sized, all norms have it, and so have all
+/// calls that take it.
+bool givesSizes(const TensorInfo& info) {
+  return info.shape == TensorShape::Elements && !info.needs && !info.mayBeLeftOut();
+}
+
+/// The tensors that a backward of an older package ignores where it has no operand for them.
+constexpr Tensor kIgnoredByOlder[] = {kX, kScale, kBias};
+
+std::string text(const Shape& shape) {
+  std::string text;
+  for (const Factor& factor : shape)
+    text += (text.empty() ? "[" : ", ") + std::string(factor == kSegments ? "segments"
+                                                      : factor == kRows   ? "rows"
+                                                                          : "features");
+  return text + "]";
+}
 
 /// Returns the names of the tensors for which `wanted` holds, for errors.
 template <class Wanted>
@@ -67,6 +84,7 @@ class Judge {
     }
     require(sized || parts.entry == Entry::Commit, {"operands"},
             "one of " + namesOf(givesSizes) + " must be among them");
+    otherTensors();
     if (kernel_.onCuda() && !fault_) cuda();
     return fault_;
   }
@@ -118,7 +136,34 @@ class Judge {
     if (!workspace && !tensor) field(i, operand);
   }
 
-  /// Checks the name of a tensor and its type.
+  bool hasOperand(Tensor tensor) const {
+    return std::any_of(kernel_.operands.begin(), kernel_.operands.end(), [&](const Operand& operand) {
+      return operand.role == Role::Tensor && operand.tensor == tensor;
+    });
+  }
+
+  /// Checks the tensors that are no operands: those that are ignored, and those that equal another.
+  void otherTensors() {
+    const bool backward = kernel_.parts.isBackward();
+    if (!kernel_.ignored) {
+      kernel_.ignored.emplace();
+      for (const Tensor each : kIgnoredByOlder)
+        if (backward && !hasOperand(each)) kernel_.ignored->emplace_back(name(each));
+    }
+    for (size_t i = 0; i < kernel_.ignored->size(); ++i) {
+      const auto tensor = tensorNamed((*kernel_.ignored)[i]);
+      require(backward && tensor && infoOf(*tensor).mayBeIgnored() && !hasOperand(*tensor), {"ignored", i},
+              "it must be an input of a backward, one of " +
+                  namesOf([](const TensorInfo& info) { return info.mayBeIgnored(); }) + ", and no operand");
+    }
+    for (const auto& [of, other] : kernel_.same) {
+      const auto tensor = tensorNamed(of), equal = tensorNamed(other);
+      require(tensor && equal && !hasOperand(*tensor) && hasOperand(*equal), {"same"},
+              "a tensor that is no operand equals one that is");
+    }
+  }
+
+  /// Checks the name of a tensor, its type and its shape.
   void tensor(size_t i, Operand& operand) {
     const auto found = tensorNamed(operand.name);
     if (!found)
@@ -131,6 +176,26 @@ class Judge {
     const DType wanted = typeOf(operand.tensor, kernel_.parts.data, kernel_.parts.params);
     if (operand.type != wanted)
       require(false, {"operands", i, ".type"}, "it must be " + std::string(name(wanted)));
+    operand.tensorShape = infoOf(operand.tensor).shape;
+    if (infoOf(operand.tensor).shapeOf) tensorShape(i, operand);
+  }
+
+  /// Finds the shape of a tensor whose shape the norm decides: one for all tensors that it decides together.
+  void tensorShape(size_t i, Operand& operand) {
+    using enum TensorShape;
+    std::string legal;
+    bool found = false;
+    for (const TensorShape each : {PerFeature, PerSegment, Elements}) {
+      const Shape factors = factorsOf(each);
+      legal += (legal.empty() ? "" : each == Elements ? " or " : ", ") + text(factors);
+      if (operand.shape == factors) operand.tensorShape = each, found = true;
+    }
+    require(found, {"operands", i, ".shape"}, "it must be " + legal);
+    for (size_t k = 0; k < i; ++k)
+      if (const Operand& other = kernel_.operands[k];
+          other.role == Role::Tensor && infoOf(other.tensor).shapeOf == infoOf(operand.tensor).shapeOf &&
+          other.tensorShape != operand.tensorShape)
+        require(false, {"operands", i, ".shape"}, "it must be that of " + other.name);
   }
 
   /// Finds the field of an operand.
@@ -149,7 +214,7 @@ class Judge {
   bool isOutput(const Operand& operand) const {
     switch (operand.role) {
       case Role::Tensor:
-        return infoOf(operand.tensor).written();
+        return infoOf(operand.tensor).written(kernel_.parts.entry);
       case Role::StateIn:
         return false;
       case Role::Saved:

@@ -81,6 +81,8 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
 
 void BoundKernel::noteOperands() {
   operandOf_.fill(kUnused);
+  for (const std::string& name : *info_.ignored) ignores_[*tensorNamed(name)] = true;
+  for (const auto& [of, other] : info_.same) same_[*tensorNamed(of)] = tensorNamed(other);
   stateAccess_.resize(info_.state.size());
   savedAccess_.resize(info_.saved.size());
   for (size_t i = 0; i < info_.operands.size(); ++i) {
@@ -121,7 +123,9 @@ bool BoundKernel::takesTensorsOf(const BoundKernel& other) const {
     if ((operandOf_[i] == kUnused) != (other.operandOf_[i] == kUnused)) return false;
     if (operandOf_[i] == kUnused) continue;
     const Operand &ours = info_.operands[operandOf_[i]], &theirs = other.info_.operands[other.operandOf_[i]];
-    if (ours.type != theirs.type || ours.written() != theirs.written()) return false;
+    if (ours.type != theirs.type || ours.written() != theirs.written() ||
+        ours.tensorShape != theirs.tensorShape)
+      return false;
   }
   return true;
 }

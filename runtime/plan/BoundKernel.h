@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/plan/Backend.h"
@@ -28,6 +29,10 @@ class BoundKernel {
   static constexpr int kUnused = -1;
   /// Returns the index of a tensor's operand, or kUnused.
   int operandOf(int tensor) const { return operandOf_[tensor]; }
+  /// True for an input that a call may give although the kernel does not read it.
+  bool ignores(int tensor) const { return ignores_[tensor]; }
+  /// Returns the tensor that this one equals, so that no call takes it; empty if there is none.
+  std::optional<Tensor> same(int tensor) const { return same_[tensor]; }
   bool readsState() const { return readsState_; }
   bool readsSaved() const { return readsSaved_; }
   /// Returns what the kernel does with a field, as a sum of normc_field_access.
@@ -36,7 +41,8 @@ class BoundKernel {
   /// Returns the fields of the state that this entry does not write.
   const std::vector<size_t>& copiedFields() const { return copiedFields_; }
 
-  /// True if the other takes the same tensors, of the same types, and reads and writes the same of them.
+  /// True if the other takes the same tensors, of the same types and shapes, and reads and writes the same of
+  /// them.
   bool takesTensorsOf(const BoundKernel& other) const;
 
  private:
@@ -50,6 +56,8 @@ class BoundKernel {
   std::vector<double> scalars_;
   std::unique_ptr<const Backend> backend_;
   std::array<int, kTensorCount> operandOf_;
+  std::array<bool, kTensorCount> ignores_ = {};
+  std::array<std::optional<Tensor>, kTensorCount> same_ = {};
   bool readsState_ = false, readsSaved_ = false;
   std::vector<uint8_t> stateAccess_, savedAccess_;
   std::vector<size_t> copiedFields_;

@@ -9,18 +9,30 @@
 namespace normc::runtime {
 namespace {
 
-/// Refuses a call that leaves out all that a call may leave out.
-normc_status refuseNothing(const LeftOut& leftOut, bool writesState) {
+/// Refuses a call that leaves out all outputs.
+normc_status refuseNothing(const Kernel& kernel, const LeftOut& leftOut) {
+  const bool writesState = kernel.parts.writesState();
   Message all;
-  bool wanted = !leftOut.stateOut;
-  for (const TensorInfo& each : kTensorTable) {
-    if (!each.mayBeLeftOut()) continue;
-    wanted |= !leftOut.tensors[each.tensor];
-    if (!wanted) all << (all.text().empty() ? "" : ", ") << each.name;
+  int outputs = writesState;
+  if (!leftOut.stateOut) return NORMC_OK;
+  for (const Operand& operand : kernel.operands) {
+    if (operand.role != Role::Tensor || !operand.written()) continue;
+    if (!leftOut.tensors[operand.tensor]) return NORMC_OK;
+    all << (all.text().empty() ? "" : ", ") << operand.name;
+    ++outputs;
   }
-  if (wanted) return NORMC_OK;
   return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), writesState ? " and state_out" : "",
-              " are all null");
+              outputs > 1 ? " are all null" : " is null");
+}
+
+/// Refuses a tensor that a plan does not take.
+normc_status refuseTensor(const BoundKernel& kernel, const TensorInfo& tensor, std::string_view problem) {
+  if (const std::optional<Tensor> same = kernel.same(tensor.tensor))
+    return fail(NORMC_INVALID_ARGUMENT, tensor.name, " is given, but ", problem,
+                " does not write it, because it is equal to ", name(*same), "; leave it null and use ",
+                name(*same));
+  return fail(NORMC_INVALID_ARGUMENT, tensor.name, " is given, but ", problem,
+              " does not take it; leave it null");
 }
 
 normc_status tooManyRows() {
@@ -40,9 +52,7 @@ normc_status Plan::bindTensors(Call& call) const {
     const TensorInfo& info = infoOf(which);
     const DLTensor* const tensor = call.tensors[i];
     if (general.operandOf(i) == BoundKernel::kUnused) {
-      if (tensor && !ignores(info))
-        return fail(NORMC_INVALID_ARGUMENT, info.name, " is given, but ", request_.text,
-                    " does not take it; leave it null");
+      if (tensor && !general.ignores(i)) return refuseTensor(general, info, request_.text);
       continue;
     }
     const Operand& operand = general.info().operands[general.operandOf(i)];
@@ -55,7 +65,7 @@ normc_status Plan::bindTensors(Call& call) const {
     }
     View& view = call.views[i];
     const TensorRules rules = {which, operand.type, operand.written(), &request_.parts, &place_};
-    switch (info.shape) {
+    switch (operand.tensorShape) {
       case TensorShape::Elements: {
         const bool first = !source.tensor;
         NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
@@ -68,9 +78,12 @@ normc_status Plan::bindTensors(Call& call) const {
       case TensorShape::PerRow:
         NORMC_TRY(bindRows(rules, *tensor, source, call.sizes, view));
         break;
+      case TensorShape::PerSegment:
+        NORMC_TRY(bindVectors(rules, *tensor, call.sizes, view));
+        break;
     }
     Region region = {info.name, view.begin(), view.end(), operand.written(),
-                     isXSized(which) ? &view : nullptr};
+                     operand.tensorShape == TensorShape::Elements ? &view : nullptr};
     if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
@@ -162,7 +175,7 @@ normc_status Plan::execute(const normc_args& args, const Part* part) const {
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
   if (request_.parts.isBackward() && !request_.parts.writesPartial())
-    NORMC_TRY(refuseNothing(call.leftOut, request_.parts.writesState()));
+    NORMC_TRY(refuseNothing(kernel.info(), call.leftOut));
   return kernel.backend().run(call);
 }
 

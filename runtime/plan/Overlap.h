@@ -13,7 +13,7 @@ struct Region {
   ArgumentName name;
   uintptr_t begin, end;
   bool written;
-  const View* view = nullptr;  ///< of x, y, dy, dx, which may interleave like slices of one array
+  const View* view = nullptr;  ///< of an X-sized tensor; these may interleave like slices of one array
   int mayBe = kNone;           ///< the region that this one may be exactly (x for y, dy for dx), by index
 
   static constexpr int kNone = -1;

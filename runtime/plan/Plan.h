@@ -67,8 +67,6 @@ class Plan {
   normc_status checkSizes(const Sizes& sizes) const;
   /// Fails if no call of this plan has parts, or none has so many.
   normc_status checkParts(int32_t count) const;
-  /// True if a backward takes the tensor and does not read it.
-  bool ignores(const TensorInfo& tensor) const;
   const BoundKernel& kernelFor(const Sizes& sizes) const;
 
   normc_status bindTensors(Call& call) const;

@@ -8,20 +8,33 @@
 namespace normc::runtime {
 namespace {
 
-normc_tensor_use useOf(const TensorInfo& info) {
-  return info.mayBeLeftOut() ? NORMC_TENSOR_OPTIONAL
-         : info.written()    ? NORMC_TENSOR_WRITTEN
-                             : NORMC_TENSOR_READ;
+normc_tensor_use useOf(const Operand& operand) {
+  const bool optional = infoOf(operand.tensor).mayBeLeftOut();
+  if (operand.written()) return optional ? NORMC_TENSOR_OPTIONAL : NORMC_TENSOR_WRITTEN;
+  return optional ? NORMC_TENSOR_READ_IF_GIVEN : NORMC_TENSOR_READ;
 }
 
-normc_tensor_shape shapeOf(const TensorInfo& info) {
-  switch (info.shape) {
+/// Returns the shape of a tensor of the norm. Tensors whose shape the norm decides together have the same,
+/// and one of them is an operand.
+TensorShape shapeIn(const Kernel& kernel, const TensorInfo& tensor) {
+  for (const Operand& operand : kernel.operands)
+    if (operand.role == Role::Tensor &&
+        (operand.tensor == tensor.tensor ||
+         (tensor.shapeOf && infoOf(operand.tensor).shapeOf == tensor.shapeOf)))
+      return operand.tensorShape;
+  return tensor.shape;
+}
+
+normc_tensor_shape shapeOf(TensorShape shape) {
+  switch (shape) {
     case TensorShape::Elements:
       break;
     case TensorShape::PerFeature:
       return NORMC_TENSOR_PER_FEATURE;
     case TensorShape::PerRow:
       return NORMC_TENSOR_PER_ROW;
+    case TensorShape::PerSegment:
+      return NORMC_TENSOR_PER_SEGMENT;
   }
   return NORMC_TENSOR_ELEMENTS;
 }
@@ -44,22 +57,22 @@ normc_status Plan::describeNumber(size_t index, normc_number_info* out) const {
   return writeStruct(info, out, "normc_number_info");
 }
 
-bool Plan::ignores(const TensorInfo& tensor) const {
-  return kernels_.back()->operandOf(tensor.tensor) == BoundKernel::kUnused && request_.parts.isBackward() &&
-         tensor.mayBeIgnored();
-}
-
 normc_status Plan::describeTensor(size_t index, normc_tensor_info* out) const {
+  const BoundKernel& general = *kernels_.back();
   size_t count = 0;
   for (const TensorInfo& tensor : kTensorTable) {
-    const bool taken = kernels_.back()->operandOf(tensor.tensor) != BoundKernel::kUnused;
-    if (!taken && !ignores(tensor)) continue;
+    const int at = general.operandOf(tensor.tensor);
+    const std::optional<Tensor> same = general.same(tensor.tensor);
+    if (at == BoundKernel::kUnused && !general.ignores(tensor.tensor) && !same) continue;
     if (count++ < index) continue;
     normc_tensor_info info = {};
     info.name = tensor.name.data();
     info.dtype = dlType(typeOf(tensor.tensor, kernel().parts.data, kernel().parts.params));
-    info.use = taken ? useOf(tensor) : NORMC_TENSOR_IGNORED;
-    info.shape = shapeOf(tensor);
+    info.use = at != BoundKernel::kUnused ? useOf(kernel().operands[at])
+               : same                     ? NORMC_TENSOR_SAME
+                                          : NORMC_TENSOR_IGNORED;
+    info.shape = shapeOf(shapeIn(kernel(), tensor));
+    if (same) info.same_as = name(*same).data();
     return writeStruct(info, out, "normc_tensor_info");
   }
   return fail(NORMC_OUT_OF_RANGE, "there is no tensor ", index, "; there are ", count);

@@ -134,6 +134,16 @@ normc_status checkStrides(std::string_view name, const View& view, bool written)
   return NORMC_OK;
 }
 
+/// Checks that a tensor of so many elements has no gaps.
+normc_status checkCompact(const ArgumentName& name, const DLTensor& tensor, int64_t count) {
+  int64_t compact = 1;
+  for (int32_t i = tensor.ndim; i-- > 0 && count > 0; compact *= tensor.shape[i])
+    if (tensor.shape[i] > 1 && strideOf(tensor, i) != compact)
+      return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, i), " in dimension ", i,
+                  "; it must be contiguous");
+  return NORMC_OK;
+}
+
 normc_status sameShape(std::string_view name, const DLTensor& tensor, std::string_view otherName,
                        const DLTensor& other) {
   if (tensor.ndim != other.ndim)
@@ -229,6 +239,19 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
+normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  if (tensor.ndim != 2 || tensor.shape[0] != sizes.segments || tensor.shape[1] != sizes.features)
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have a vector of features for each segment, ",
+                sizes.segments, " x ", sizes.features, "; it has ", count, " elements in ", tensor.ndim,
+                tensor.ndim == 1 ? " dimension" : " dimensions");
+  NORMC_TRY(checkCompact(name, tensor, count));
+  view = {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  return NORMC_OK;
+}
+
 normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
                        const Sizes& sizes, const Place& place, char*& data) {
   int64_t count;
@@ -236,11 +259,7 @@ normc_status bindField(const ArgumentName& name, const Field& field, const DLTen
   if (const int64_t wanted = elements(field.shape, sizes); count != wanted)
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; with these sizes the field has ",
                 wanted);
-  int64_t compact = 1;
-  for (int32_t i = tensor.ndim; i-- > 0 && count > 0; compact *= tensor.shape[i])
-    if (tensor.shape[i] > 1 && strideOf(tensor, i) != compact)
-      return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, i), " in dimension ", i,
-                  "; it must be contiguous");
+  NORMC_TRY(checkCompact(name, tensor, count));
   data = address(tensor);
   return NORMC_OK;
 }

@@ -50,12 +50,16 @@ struct ShapeSource {
   const DLTensor* tensor = nullptr;
 };
 
-/// Checks x, y, dy or dx. The first one sets `sizes` and `source`; the others must have its shape.
+/// Checks a tensor of shape Elements. The first one sets `sizes` and `source`; the others must have its
+/// shape.
 normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
                         View& view);
 
-/// Checks scale, bias, dscale or dbias.
+/// Checks a tensor of shape PerFeature.
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
+
+/// Checks a tensor of shape PerSegment.
+normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
 
 /// Checks the tensor of one field of the state or of the saved statistics, and gives its memory.
 normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,

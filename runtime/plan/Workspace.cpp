@@ -10,6 +10,12 @@ namespace {
 /// The most bytes of scratch for rows of their own, one for each task, if an x-sized output is left out.
 constexpr int64_t kOwnLines = 16 << 20;
 
+/// Returns the bytes of a row of an X-sized operand along the contiguous axis.
+int64_t lineBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes) {
+  const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
+  return roundUp(multiply(line, bytes(operand.type)), kAlignment);
+}
+
 /// Returns the bytes of scratch that the operand needs; 0 if it needs none.
 int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes, const normc_cut* cuts,
                      const LeftOut& leftOut, int64_t& taskStride) {
@@ -29,17 +35,20 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
       break;
   }
   if (!leftOut.tensors[operand.tensor]) return 0;
-  if (!isXSized(operand.tensor)) return multiply(sizes.features, width);
+  if (!operand.written()) return bytesOfZeros(kernel, operand, sizes, leftOut);
+  if (operand.tensorShape != TensorShape::Elements) {  // vectors of features
+    const int64_t vectors = operand.tensorShape == TensorShape::PerSegment ? sizes.segments : 1;
+    return multiply(multiply(vectors, sizes.features), width);
+  }
   if (kernel.onCuda()) return 0;  // such a kernel tests the pointer
   // One row of the contiguous axis for each task, which every row of the task overwrites. If that is too much
   // memory, all tasks share one row, because no code reads it.
-  const int64_t line = kernel.parts.channelsFirst() ? sizes.rows : sizes.features;
-  const int64_t lineBytes = roundUp(multiply(line, width), kAlignment);
+  const int64_t line = lineBytes(kernel, operand, sizes);
   int64_t tasks = 0;
   for (size_t i = 0; i < kernel.phases.size(); ++i) tasks = std::max(tasks, cuts[i].chunks);
-  const bool own = multiply(tasks, lineBytes) <= kOwnLines;
-  taskStride = own ? lineBytes / width : 0;
-  return own ? multiply(tasks, lineBytes) : lineBytes;
+  const bool own = multiply(tasks, line) <= kOwnLines;
+  taskStride = own ? line / width : 0;
+  return own ? multiply(tasks, line) : line;
 }
 
 /// Returns the most bytes that any call of at most these sizes needs: with fewer tasks each may have a row of
@@ -57,6 +66,12 @@ int64_t nextAt(int64_t offset, int64_t place) {
 }
 
 }  // namespace
+
+int64_t bytesOfZeros(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
+                     const LeftOut& leftOut) {
+  if (operand.role != Role::Tensor || operand.written() || !leftOut.tensors[operand.tensor]) return 0;
+  return lineBytes(kernel, operand, sizes);
+}
 
 int64_t layOutWorkspace(const Kernel& kernel, const Sizes& sizes, const normc_cut* cuts,
                         const LeftOut& leftOut, Scratch* scratch) {

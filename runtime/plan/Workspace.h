@@ -9,12 +9,13 @@
 
 namespace normc::runtime {
 
-/// Which outputs the caller does not want; the kernel writes them to scratch.
+/// Which outputs the caller does not want; the kernel writes them to scratch. And which inputs it does not
+/// give; the kernel reads a row of zeros.
 struct LeftOut {
   std::array<bool, kTensorCount> tensors = {};
   bool saved = false, stateOut = false;
 
-  /// Returns all outputs that may be left out.
+  /// Returns all that may be left out.
   static LeftOut everything() {
     LeftOut all;
     for (const TensorInfo& each : kTensorTable) all.tensors[each.tensor] = each.mayBeLeftOut();
@@ -29,6 +30,11 @@ struct Scratch {
   int64_t offset;
   int64_t taskStride;  ///< in elements
 };
+
+/// Returns the bytes of the row of zeros that stands for an input of this call; 0 if the operand is none that
+/// may be left out, or is given. All rows of the tensor are this one: its strides are 0.
+int64_t bytesOfZeros(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
+                     const LeftOut& leftOut);
 
 /// Offsets of the scratch of a CPU kernel within a page, relative to x. Processors compare the offsets within
 /// a page before they know the whole address. So vectors at the offset of x share its sets of the first-level

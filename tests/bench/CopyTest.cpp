@@ -30,7 +30,7 @@ TEST_P(Copies, MoveEveryWholeStep) {
   auto* from = static_cast<uint32_t*>(x.data());
   auto* to = static_cast<uint32_t*>(y.data());
   for (uint32_t i = 0; i < kCount; ++i) from[i] = i + 1, to[i] = 0;
-  makeCopy({x.data()}, y.data(), kCount * 4, {1, 1}, stores, threads)->run(1);
+  makeCopy({x.data()}, {y.data()}, kCount * 4, {1, 1}, stores, threads)->run(1);
   for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(to[i], i + 1) << i;
 }
 
@@ -40,8 +40,37 @@ TEST_P(Copies, ReadBothInputs) {
   Memory x(kCount * 4), dy(kCount * 4), dx(kCount * 4);
   for (uint32_t i = 0; i < kCount; ++i)
     static_cast<uint32_t*>(x.data())[i] = i, static_cast<uint32_t*>(dy.data())[i] = 1000 * i;
-  makeCopy({x.data(), dy.data()}, dx.data(), kCount * 4, {4, 1}, stores, threads)->run(2);
+  makeCopy({x.data(), dy.data()}, {dx.data()}, kCount * 4, {4, 1}, stores, threads)->run(2);
   for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(static_cast<uint32_t*>(dx.data())[i], 1001 * i) << i;
+}
+
+TEST_P(Copies, HaveAsManyInputsAndOutputsAsTheTraffic) {
+  const auto [stores, threads] = GetParam();
+  constexpr int64_t kCount = 1024;
+  const auto value = [](const Memory& memory, uint32_t i) {
+    return static_cast<uint32_t*>(memory.data())[i];
+  };
+  for (const auto& [traffic, read, written] : {std::tuple(Traffic{1, 1}, 1, 1),
+                                               {Traffic{2, 2}, 2, 2},
+                                               {Traffic{3, 2}, 3, 2},
+                                               {Traffic{5, 4}, 3, 3}}) {
+    std::vector<Memory> memory;
+    for (int tensor = 0; tensor < 6; ++tensor) {
+      memory.emplace_back(kCount * 4);
+      for (uint32_t i = 0; i < kCount; ++i)
+        static_cast<uint32_t*>(memory.back().data())[i] = tensor < 3 ? (1u << 8 * tensor) + i : 0;
+    }
+    makeCopy({memory[0].data(), memory[1].data(), memory[2].data()},
+             {memory[3].data(), memory[4].data(), memory[5].data()}, kCount * 4, traffic, stores, threads)
+        ->run(1);
+    for (uint32_t i = 0; i < kCount; ++i) {
+      uint32_t sum = 0;
+      for (int tensor = 0; tensor < read; ++tensor) sum += value(memory[size_t(tensor)], i);
+      for (int tensor = 0; tensor < 3; ++tensor)
+        ASSERT_EQ(value(memory[size_t(3 + tensor)], i), tensor < written ? sum : 0)
+            << traffic.reads << " reads, " << traffic.writes << " writes, output " << tensor;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Copies,
@@ -58,6 +87,33 @@ TEST(BenchTensors, HoldNoSubnormalsAndLookNormal) {
   }
   EXPECT_NEAR(sum / 10000, 0, 0.05);
   EXPECT_NEAR(squares / 10000, 1, 0.05);
+}
+
+TEST(BenchTensors, AreThoseOfTheNorm) {
+  TensorMaker maker{.extents = {2, 3, 5},
+                    .has = {.residual = true,
+                            .residualBefore = true,
+                            .stream = true,
+                            .gate = true,
+                            .modScale = true,
+                            .gateShape = TensorShape::PerFeature}};
+  const TensorSet forward = maker.make();
+  EXPECT_EQ(forward.inputs(), (std::vector<const void*>{forward[kX], forward[kResidual]}));
+  EXPECT_EQ(forward.outputs(), (std::vector<void*>{forward[kY], forward[kResidualOut]}));
+  EXPECT_EQ(&forward.output(), forward.memory[kY].get());
+  EXPECT_EQ(forward[kDx], nullptr);
+  EXPECT_EQ(forward.memory[kGate]->bytes(), 5 * 4);
+  EXPECT_EQ(forward.memory[kModScale]->bytes(), 2 * 5 * 4);
+  maker.backward = true;
+  const TensorSet backward = maker.make();
+  EXPECT_EQ(backward.inputs(), (std::vector<const void*>{backward[kX], backward[kDy], backward[kResidual],
+                                                         backward[kResidualOut], backward[kDresidualOut]}));
+  EXPECT_EQ(backward.outputs(), (std::vector<void*>{backward[kDx]}));
+  EXPECT_EQ(backward[kY], nullptr);
+  EXPECT_EQ(backward.memory[kDmodScale]->bytes(), 2 * 5 * 4);
+  const TensorSet second = maker.make(1, backward);
+  EXPECT_EQ(second[kModScale], backward[kModScale]);
+  EXPECT_NE(second[kResidualOut], backward[kResidualOut]);
 }
 
 TEST(BenchTensors, RoundToTheirType) {

@@ -54,6 +54,17 @@ TEST(BenchOptions, QuickKeepsWhatIsAskedFor) {
   EXPECT_EQ(Read({"--quick", "--features", "64"}).options.features, std::vector<int64_t>{64});
 }
 
+TEST(BenchOptions, AroundKeepsWhatIsAskedFor) {
+  const Options all = Read({"--around"}).options;
+  EXPECT_EQ(all.norms.front(), "rms_norm_residual");
+  EXPECT_EQ(all.features, (std::vector<int64_t>{768, 1024, 2048, 4096, 8192, 16384}));
+  EXPECT_EQ(all.entries.size(), 3u);
+  EXPECT_EQ(all.spatial, 256);
+  const Options some = Read({"--around", "--norms", "resnet_tail", "--features", "64"}).options;
+  EXPECT_EQ(some.norms, std::vector<std::string>{"resnet_tail"});
+  EXPECT_EQ(some.features, std::vector<int64_t>{64});
+}
+
 TEST(BenchOptions, CliffsBringTheirNeighbours) {
   EXPECT_EQ(Read({"--cliffs", "--features", "65,768,7"}).options.features,
             (std::vector<int64_t>{7, 64, 65, 128, 768, 832}));

@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--print-after", "cse", "--emit", "asm"},
               2,
               "--emit and --print-after exclude each other"},
-        Wrong{{"layer_norm", "--layout", "channels_first"}, 2, "[P3]"},
+        Wrong{{"power_norm_released", "--bind", "heads=2", "--layout", "channels_first"}, 2, "[P3]"},
         Wrong{{"layer_norm", "--params", "f16"}, 2, "[P6]"},
         Wrong{{"power_norm_released"},
               2,

@@ -123,6 +123,69 @@ TEST_F(Run, CarriesStateAndSavedStatisticsThroughTraining) {
   EXPECT_TRUE(contains(normc(gradient).err, "power_norm:infer_backward@f32[*x2] has no saved statistics"));
 }
 
+TEST_F(Run, PassesAResidualOn) {
+  const std::string forward = "rms_norm_residual:forward@f32[*x2]",
+                    backward = "rms_norm_residual:backward@f32[*x2]";
+  package("r.npk", {forward, backward});
+  smallInputs();
+  array("r.npy", {2, 2}, {1, 1, -1, 1});
+  Outcome o =
+      normc({"run", "r.npk", forward, "--in", "x=x.npy", "--in", "residual=r.npy", "--in", "scale=scale.npy",
+             "--saved", "saved", "--out", "y=y.npy", "--out", "residual_out=h.npy"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(floats("h.npy"), (std::vector<float>{4, 0, 4, 8}));
+  EXPECT_NEAR(floats("y.npy")[0], 4 / std::sqrt(8.), 1e-4);
+
+  std::vector<std::string> gradient{"run",
+                                    "r.npk",
+                                    backward,
+                                    "--in",
+                                    "residual_out=h.npy",
+                                    "--in",
+                                    "dy=dy.npy",
+                                    "--in",
+                                    "scale=scale.npy",
+                                    "--saved",
+                                    "saved",
+                                    "--out",
+                                    "dx=dx.npy"};
+  o = normc(gradient);
+  ASSERT_EQ(o.code, 0) << o.err << "dresidual_out may be left out";
+  const std::vector<float> dx = floats("dx.npy");
+  std::vector<std::string> with = gradient;
+  with.insert(with.end(), {"--in", "dresidual_out=dy.npy"});
+  o = normc(with);
+  ASSERT_EQ(o.code, 0) << o.err;
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(floats("dx.npy")[i], dx[i] + floats("dy.npy")[i], 1e-6);
+
+  gradient.insert(gradient.end(), {"--out", "dresidual=dr.npy"});
+  o = normc(gradient);
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, backward + " does not write 'dresidual', because it is equal to 'dx'"));
+  EXPECT_TRUE(contains(o.err, "leave out --out dresidual"));
+  o = normc({"run", "r.npk", backward, "--in", "dy=dy.npy", "--in", "scale=scale.npy"});
+  EXPECT_TRUE(contains(o.err, backward + " needs --in residual_out=FILE.npy"));
+}
+
+TEST_F(Run, WritesAVectorForEachSegment) {
+  const std::string forward = "adaptive_layer_norm:forward@f32[*x*x2]",
+                    backward = "adaptive_layer_norm:backward@f32[*x*x2]";
+  package("m.npk", {forward, backward});
+  array("x.npy", {2, 1, 2}, {3, -1, 5, 7});
+  array("dy.npy", {2, 1, 2}, {1, 2, 3, 4});
+  array("zero.npy", {2, 2}, {0, 0, 0, 0});
+  Outcome o = normc({"run", "m.npk", forward, "--in", "x=x.npy", "--in", "mod_scale=zero.npy", "--in",
+                     "mod_shift=zero.npy", "--saved", "saved", "--out", "y=y.npy"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  o = normc({"run", "m.npk", backward, "--in", "x=x.npy", "--in", "dy=dy.npy", "--in", "mod_scale=zero.npy",
+             "--saved", "saved", "--out", "dmod_shift=dt.npy", "--out", "dmod_scale=ds.npy"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, "dmod_shift: 2x2 f4 in dt.npy"));
+  EXPECT_EQ(floats("dt.npy"), (std::vector<float>{1, 2, 3, 4})) << "a segment has one row";
+  const std::vector<float> y = floats("y.npy");
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(floats("ds.npy")[i], float(i + 1) * y[i], 1e-5);
+}
+
 TEST_F(Run, RepeatsTimeCallsAndChangeNothing) {
   package("p.npk", {"power_norm:forward@f32[*x2]"});
   smallInputs();

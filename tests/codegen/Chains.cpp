@@ -97,25 +97,29 @@ class Counter {
     }
     return std::nullopt;
   }
-  int64_t valueOf(Value v) {
-    if (auto n = numberOf(v)) return *n;
-    ADD_FAILURE() << "a number of steps that depends on memory";
-    return 0;
-  }
   /// True if the call never reaches the operation.
   bool isDead(Operation* op) {
     for (Region* region = op->getParentRegion(); region; region = region->getParentRegion()) {
       auto branch = dyn_cast<scf::IfOp>(region->getParentOp());
       auto condition = branch ? numberOf(branch.getCondition()) : std::nullopt;
       if (condition && (*condition != 0) != (region == &branch.getThenRegion())) return true;
-      if (auto loop = dyn_cast<scf::ForOp>(region->getParentOp()); loop && stepsOf(loop) == 0) return true;
+      if (auto loop = dyn_cast<scf::ForOp>(region->getParentOp()); loop && knownStepsOf(loop) == 0)
+        return true;
     }
     return false;
   }
+  /// Returns nothing if it depends on memory or on what an outer loop carries. Of a loop that adds nothing
+  /// nothing has to be known.
+  std::optional<int64_t> knownStepsOf(scf::ForOp loop) {
+    const auto first = numberOf(loop.getLowerBound()), last = numberOf(loop.getUpperBound()),
+               step = numberOf(loop.getStep());
+    if (!first || !last || !step) return std::nullopt;
+    return *last <= *first || *step <= 0 ? 0 : (*last - *first + *step - 1) / *step;
+  }
   int64_t stepsOf(scf::ForOp loop) {
-    const int64_t size = valueOf(loop.getUpperBound()) - valueOf(loop.getLowerBound()),
-                  step = valueOf(loop.getStep());
-    return size <= 0 || step <= 0 ? 0 : (size + step - 1) / step;
+    if (const auto steps = knownStepsOf(loop)) return *steps;
+    ADD_FAILURE() << "the number of steps of a loop that adds up depends on memory";
+    return 0;
   }
 
   //===-- Accumulators that a loop carries --------------------------------------------===//

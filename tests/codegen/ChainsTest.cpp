@@ -54,7 +54,9 @@ INSTANTIATE_TEST_SUITE_P(Slabs, SpacesOfSchedules,
                                          "group_norm_segment:forward@f32[*x*x96]{groups=4}",
                                          "instance_norm:backward@f32[*x*x72]",
                                          "batch_norm:forward@f32[*x768]", "batch_norm:backward@f32[*x100]",
-                                         "batch_norm:forward@f32[*x24x*]{layout=channels_first}"));
+                                         "batch_norm:forward@f32[*x24x*]{layout=channels_first}",
+                                         "layer_norm:forward@f32[*x1000x*]{layout=channels_first}",
+                                         "layer_norm:backward@f32[*x5000x*]{layout=channels_first}"));
 
 TEST(Chains, AreShortInEveryDefault) {
   int64_t loops = 0;

@@ -199,6 +199,42 @@ TEST_F(Dialect, WordsOfTheAbiAreKnown) {
   EXPECT_NE(error.find("expected one of read, write, both, zeroed"), std::string::npos) << error;
 }
 
+TEST_F(Dialect, OnlyUnitsOfSegmentsAreCutBySegment) {
+  const auto phase = [](const std::string& units) {
+    return kernel("norm.phase @apply apply over [" + units + "] attributes {by_segment} {\n}\n");
+  };
+  EXPECT_TRUE(parse(phase("segment, row"))) << diagnostics_;
+  for (const char* units : {"feature", "segment"})
+    EXPECT_EQ(
+        errorOf(phase(units)),
+        "'norm.phase' op is cut by segment only where its units are those of segments, with another axis\n");
+}
+
+TEST_F(Dialect, ChunksOfASegmentAreFoldedInASlabOfIt) {
+  const auto fold = [](const std::string& per) {
+    return slab("norm.fold chunk of 0 in_segment reads [] {\n^bb0(%i: index):\n  norm.yield\n}\n", "column",
+                per);
+  };
+  EXPECT_TRUE(parse(fold("segment, feature"))) << diagnostics_;
+  EXPECT_EQ(errorOf(fold("feature")),
+            "'norm.fold' op goes along the chunks of a segment only in a slab that has one\n");
+}
+
+TEST_F(Dialect, ProbeReadsAnXSizedTensor) {
+  const std::string z = "norm.tensor @z : f32 [feature] tensor read\n";
+  const auto probe = [&](const std::string& rest) {
+    return kernel(
+        z +
+        "norm.phase @apply apply over [feature] {\nnorm.slab column [feature] resident {\n%0 = norm.probe " +
+        rest + " : f32\n}\n}\n");
+  };
+  const std::string region = " {\n^bb0(%a: f32, %b: f32):\n  norm.yield %a : f32\n}";
+  EXPECT_TRUE(parse(probe("[@x, @z]" + region))) << diagnostics_;
+  EXPECT_EQ(errorOf(probe("[@z]")), "'norm.probe' op reads @z, which is not X-sized\n");
+  EXPECT_EQ(errorOf(probe("[@z, @z]" + region)), "'norm.probe' op reads no X-sized tensor\n");
+  EXPECT_EQ(errorOf(probe("[@w]")), "'norm.probe' op reads @w, which the kernel does not declare\n");
+}
+
 TEST_F(Dialect, TensorStandsInAKernel) {
   EXPECT_EQ(errorOf("norm.tensor @x : f32 [] tensor read\n"),
             "'norm.tensor' op expects parent op 'norm.kernel'\n");

@@ -190,6 +190,11 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
             "a channel is one slab in layout channels_first: strategy resident");
   EXPECT_EQ(
+      reason([](Schedule& s) { s.strategy = Strategy::Resident; },
+             "layer_norm:forward@f32[*x64x*]{layout=channels_first}"),
+      "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes across "
+      "channels");
+  EXPECT_EQ(
       reason([](Schedule& s) { s.strategy = Strategy::Streamed; }, "power_norm:commit@f32[*x64]"),
       "the Halide generator has no partials, which are f64 beside other types: MLIR compiles entries over "
       "ranks");

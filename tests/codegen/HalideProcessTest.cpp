@@ -182,8 +182,8 @@ TEST_F(HalideRequest, MustBeJson) {
 }
 
 TEST_F(HalideRequest, OfANewerSchemaIsRefused) {
-  EXPECT_EQ(said(changed("\"schema\":6", "\"schema\":7")),
-            "bad request: the request has schema 7; this normc-halide-gen reads 6: normc and "
+  EXPECT_EQ(said(changed("\"schema\":7", "\"schema\":8")),
+            "bad request: the request has schema 8; this normc-halide-gen reads 7: normc and "
             "normc-halide-gen have to be of the "
             "same build");
 }

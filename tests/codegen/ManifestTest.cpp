@@ -216,6 +216,15 @@ TEST(Manifest, WholeChannelsAreCutIntoFewTasksOfSeveral) {
   EXPECT_EQ(m.phases[0].maxChunks, 64) << "a task begins with what costs as much as hundreds of elements";
 }
 
+TEST(Manifest, RowsAcrossChannelsAreCutIntoWholeLines) {
+  package::Kernel m =
+      manifestOf("layer_norm:backward@f32[*x64x*]{layout=channels_first}", Strategy::Resident);
+  EXPECT_EQ(phases(m),
+            "kernel_apply apply [segments,rows] min=32 multiple=64 always\n"
+            "kernel_finish finish [features] min=4096 multiple=8 of [chunks.0] always\n");
+  EXPECT_NE(operands(m).find("workspace work.dscale f32 both [chunks.0,features]\n"), std::string::npos);
+}
+
 TEST(Manifest, LayerNormBackwardFoldsThePartialsOfItsRows) {
   package::Kernel m = manifestOf("layer_norm:backward@f16[*x64]", Strategy::Resident);
   EXPECT_EQ(operands(m),

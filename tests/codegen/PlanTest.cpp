@@ -102,15 +102,70 @@ TEST(Plan, GroupScalingIsStreamed) {
   EXPECT_EQ(reason(problem, Strategy::Streamed), "");
 }
 
-TEST(Plan, RowsMustLieTogether) {
-  // The language refuses these two (P3); planning does not rely on it.
-  Problem rows = problemOf("layer_norm:forward@f32[*x*x64]");
-  rows.layout = Layout::ChannelsFirst;
-  EXPECT_EQ(reason(rows, Strategy::Resident),
-            "statistics over the features of a row need layout features_last");
+TEST(Plan, RowsWhoseFeaturesDoNotLieTogetherAreResidentOnACpuAlone) {
+  const Problem problem = problemOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}");
+  EXPECT_EQ(cpu::strategies(problem), (llvm::SmallVector<Strategy, 2>{Strategy::Resident}));
+  EXPECT_EQ(legalStrategies(problem), (llvm::SmallVector<Strategy, 2>{}));
+  EXPECT_EQ(reason(problem, Strategy::Split),
+            "the features of a row do not lie together in layout channels_first: strategy resident");
+  const char* alone =
+      "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes across "
+      "channels";
+  EXPECT_EQ(whyIllegalOnSomeTarget(problem, Strategy::Resident).value_or(""), alone);
+  EXPECT_EQ(llvm::cantFail(findTarget("sm_90"))->bind(problem)->whyIllegal().value_or(""), alone);
+  EXPECT_EQ(whyOnCpuAlone(problemOf("layer_norm:forward@f32[*x*x64]")), std::nullopt);
+}
+
+TEST(Plan, ScaledGroupsMustLieTogether) {
+  // The language refuses this (P3); planning does not rely on it.
   Problem scaled = problemOf("power_norm_released:forward@f32[*x*x64]{heads=4}");
   scaled.layout = Layout::ChannelsFirst;
   EXPECT_EQ(reason(scaled, Strategy::Streamed), "group scaling of rows needs layout features_last");
+}
+
+TEST(Plan, SumsOfASegmentNeedTasksOfItsRows) {
+  const Problem rows = problemOf("adaptive_layer_norm:backward@f32[*x*x65536]");
+  EXPECT_EQ(reason(rows, Strategy::Split),
+            "gradients that are sums over the rows of a segment need tasks of its rows: strategy resident");
+  EXPECT_EQ(reason(rows, Strategy::Resident), "");
+  EXPECT_EQ(reason(problemOf("adaptive_layer_norm:forward@f32[*x*x65536]"), Strategy::Split), "");
+}
+
+/// Statistics of features need slabs of all segments, and the gradient of a segment's vector needs slabs of
+/// one.
+TEST(Plan, SumsOfASegmentBesideStatisticsOfFeaturesTakeTwoPhases) {
+  const std::string norm = "norm n from batch_norm {\n  modulate scale, shift\n}\n";
+  for (const char* rest : {":backward@f32[*x*x64]", ":backward@f32[*x64x*]{layout=channels_first}"}) {
+    Planned plan(problemOf(norm, rest), Strategy::Resident);
+    ASSERT_TRUE(plan.kernel()) << plan.error;
+    std::vector<std::string> phases;
+    for (auto phase : plan.kernel().getOps<PhaseOp>()) phases.push_back(phase.getSymName().str());
+    EXPECT_EQ(phases, (std::vector<std::string>{"statistics", "apply"})) << rest;
+  }
+}
+
+/// The stored sum is read again where the slab does not stay on chip: the residual may be in the same memory.
+TEST(Plan, AStoredSumIsReadInPlaceOfWhatItIsMadeOf) {
+  const std::string norm = "norm n from batch_norm {\n  residual before\n}\n";
+  const auto reads = [&](Strategy strategy) {
+    Planned plan(problemOf(norm, ":forward@f32[*x64]"), strategy);
+    EXPECT_TRUE(plan.kernel()) << plan.error;
+    std::vector<std::string> all;
+    plan.kernel().walk([&](SweepOp sweep) {
+      if (sweep->getParentOfType<SlabOp>().getHead()) return;
+      std::string names;
+      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
+        if (tensorNamed(name.getValue())) names += name.getValue().str() + " ";
+      for (auto name : sweep.getWrites().getAsRange<mlir::FlatSymbolRefAttr>())
+        names += ">" + name.getValue().str();
+      all.push_back(names);
+    });
+    return all;
+  };
+  EXPECT_EQ(reads(Strategy::Streamed),
+            (std::vector<std::string>{"x residual >residual_out", "bias residual_out >y"}));
+  EXPECT_EQ(reads(Strategy::Resident),
+            (std::vector<std::string>{"x residual ", "x residual >y>residual_out"}));
 }
 
 TEST(Plan, OnlyAStatisticOfARowIsSplit) {
@@ -213,7 +268,8 @@ TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
           auto problem = problemOf(norm, {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
           if (!problem) continue;
           EXPECT_FALSE(cpu::strategies(*problem).empty()) << problem->text();
-          const bool onCpuAlone = isOverRanks(entry) && channelsFirst;
+          const bool onCpuAlone =
+              channelsFirst && (isOverRanks(entry) || norm.spec->reduce == Reduce::Features);
           EXPECT_EQ(legalStrategies(*problem).empty(), onCpuAlone) << problem->text();
         }
 }

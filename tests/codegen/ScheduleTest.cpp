@@ -237,6 +237,25 @@ TEST(Schedule, TasksOfChannelsHaveAMegabyteByDefault) {
       << "whole channels of a task together";
 }
 
+TEST(Schedule, StepsAcrossChannelsHaveSeveralFeaturesByDefault) {
+  auto of = [](const char* problem, const char* isa = "x86-64-v4") {
+    return defaultSchedule(problemOf(problem), isaOf(isa), Strategy::Resident);
+  };
+  const Schedule forward = of("layer_norm:forward@f32[*x256x*]{layout=channels_first}");
+  EXPECT_EQ(forward.rows, 8);
+  EXPECT_EQ(forward.stream, 4);
+  EXPECT_TRUE(forward.fetch);
+  EXPECT_EQ(forward.grain, 1024) << "rows of a task have 1 MiB";
+  EXPECT_EQ(of("layer_norm:backward@f32[*x256x*]{layout=channels_first}").rows, 4);
+  EXPECT_EQ(of("rms_norm:forward@f32[*x16x*]{layout=channels_first}").grain, 4096);
+  Schedule turns = forward;
+  turns.inTurn = true;
+  EXPECT_EQ(cpu::whyIllegal(problemOf("layer_norm:forward@f32[*x256x*]{layout=channels_first}"), turns,
+                            isaOf("x86-64-v4"))
+                .value_or(""),
+            "in_turn; legal where a task has whole rows, or channels, each with its own statistic");
+}
+
 TEST(Schedule, VectorsFillShortLinesByDefault) {
   auto vector = [](const char* problem) {
     return defaultSchedule(problemOf(problem), isaOf("x86-64-v4"), legalStrategies(problemOf(problem))[0])

@@ -26,7 +26,7 @@ Problem problemOf(const std::string& norms, const std::string& rest) {
 }
 
 std::optional<Problem> problemOf(const BuiltinNorm& norm, const Wish& wish) {
-  bool segmented = norm.spec->reduce == Reduce::Segment || norm.spec->reduce == Reduce::SegmentFeatures;
+  bool segmented = norm.spec->needsSegments();
   std::string d = std::to_string(wish.features), options;
   std::string shape = wish.channelsFirst ? "*x" + d + "x*" : (segmented ? "*x*x" : "*x") + d;
   auto add = [&](const std::string& option) { options += (options.empty() ? "{" : ",") + option; };

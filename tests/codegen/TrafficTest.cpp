@@ -21,6 +21,8 @@ struct Row {
   const char* backward;
   const char* forwardResident;
   const char* backwardResident;
+  const char* infer = "1R 1W";
+  const char* inferBackward = "2R 1W";
 };
 
 const Row kTable[] = {
@@ -42,6 +44,19 @@ const Row kTable[] = {
     {"group_scaling", "", "", "1R 1W", "2R 1W"},
     {"instance_norm", "", "", "1R 1W", "2R 1W"},
     {"group_norm_segment", "", "", "1R 1W", "2R 1W"},
+    {"l2_norm", "", "", "1R 1W", "2R 1W"},
+    // What stands around a norm moves its own tensors, once where x is read once.
+    {"gemma_rms_norm", "", "", "1R 1W", "2R 1W"},
+    {"batch_norm_relu", "2R 1W", "4R 1W", "1R 1W", "2R 1W"},
+    {"group_norm_silu", "", "", "1R 1W", "2R 1W"},
+    {"adaptive_layer_norm", "", "", "1R 1W", "2R 1W"},
+    {"layer_norm_residual", "", "", "2R 2W", "3R 1W", "2R 2W"},
+    {"rms_norm_residual", "", "", "2R 2W", "3R 1W", "2R 2W"},
+    {"gemma_sandwich", "", "", "2R 1W", "2R 1W", "2R 1W"},
+    {"gated_rms_norm", "", "", "2R 1W", "3R 2W", "2R 1W"},
+    {"delta_gated_rms_norm", "", "", "2R 1W", "3R 2W", "2R 1W"},
+    {"adaptive_layer_norm_zero", "", "", "2R 2W", "4R 2W", "2R 2W"},
+    {"resnet_tail", "3R 1W", "6R 2W", "2R 1W", "3R 2W", "2R 1W", "3R 2W"},
 };
 
 class TrafficTable : public testing::TestWithParam<BuiltinNorm> {
@@ -75,14 +90,15 @@ TEST_P(TrafficTable, BackwardMovesWhatTheTableSays) {
   expectCell(Entry::Backward, Strategy::Resident, row().backwardResident);
 }
 TEST_P(TrafficTable, InferenceReadsOnceAndWritesOnce) {
-  expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? "1R 1W" : "");
-  expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? "1R 1W" : "");
+  expectCell(Entry::Infer, Strategy::Streamed, *row().forward ? row().infer : "");
+  expectCell(Entry::Infer, Strategy::Resident, *row().forwardResident ? row().infer : "");
 }
 /// Its statistics are known, so it reads each tensor once. Group scaling takes its sums from rows on chip.
 TEST_P(TrafficTable, TheGradientOfInferenceReadsEachTensorOnce) {
   const bool state = GetParam().spec->running.has_value();
-  expectCell(Entry::InferBackward, Strategy::Streamed, state && *row().forward ? "2R 1W" : "");
-  expectCell(Entry::InferBackward, Strategy::Resident, state && *row().forwardResident ? "2R 1W" : "");
+  expectCell(Entry::InferBackward, Strategy::Streamed, state && *row().forward ? row().inferBackward : "");
+  expectCell(Entry::InferBackward, Strategy::Resident,
+             state && *row().forwardResident ? row().inferBackward : "");
 }
 /// The transfers that the model of a CPU counts, as `trafficOf` gives those of a plan.
 TEST_P(TrafficTable, IsWhatThePredictionCounts) {
@@ -189,6 +205,50 @@ TEST(Traffic, AnActivationMovesNothing) {
         if (whyIllegal(with, strategy)) continue;
         EXPECT_EQ(trafficOf(with, strategy), trafficOf(problemOf(bare, entry), strategy)) << base << entry;
       }
+  }
+}
+
+/// The table of what fusing saves, for norms that no file has: forward and backward, transfers in all.
+TEST(Traffic, OfWhatSurroundsANormIsThatOfItsTensors) {
+  struct Case {
+    std::string base, clauses;
+    Strategy strategy;
+    int64_t forward, backward;
+  };
+  constexpr Strategy resident = Strategy::Resident, streamed = Strategy::Streamed;
+  const Case cases[] = {
+      {"rms_norm", "residual before", resident, 4, 4},
+      {"rms_norm", "residual before(stream = no)", resident, 3, 4},
+      {"rms_norm", "residual after", resident, 3, 3},
+      {"rms_norm", "residual after\n  activation silu", resident, 3, 5},
+      {"rms_norm", "gate silu(at = before)", resident, 3, 5},
+      {"rms_norm", "gate silu", resident, 3, 5},
+      {"rms_norm", "gate sigmoid(per = segment)", resident, 2, 3},
+      {"rms_norm", "gate identity(per = feature)", resident, 2, 3},
+      {"rms_norm", "modulate scale, shift", resident, 2, 3},
+      {"rms_norm", "modulate scale, shift, per = row", resident, 4, 6},
+      {"rms_norm", "activation silu", resident, 2, 3},
+      {"layer_norm", "gate identity(at = before, per = segment)\n  residual before\n  modulate scale, shift",
+       resident, 4, 6},
+      {"batch_norm", "activation relu", streamed, 3, 5},
+      // h is written by the first sweep, and read by the second and by backward
+      {"batch_norm", "residual before", streamed, 5, 6},
+      {"batch_norm", "residual before(stream = no)", streamed, 5, 7},
+      {"batch_norm", "modulate scale, shift", streamed, 3, 5},
+      {"batch_norm", "modulate scale, shift, per = row", streamed, 5, 9},
+      {"batch_norm", "residual after\n  activation relu", streamed, 4, 8},
+      {"power_norm", "residual before", streamed, 4, 4},
+  };
+  for (const Case& c : cases) {
+    const std::string norm = "norm n from " + c.base + " {\n  " + c.clauses + "\n}\n";
+    SCOPED_TRACE(norm);
+    const auto total = [&](const char* entry) {
+      Planned plan(problemOf(norm, entry), c.strategy);
+      EXPECT_TRUE(plan.kernel()) << plan.error;
+      return plan.kernel() ? codegen::trafficOf(plan.kernel()).total() : 0;
+    };
+    EXPECT_EQ(total(":forward@f32[*x*x64]"), c.forward);
+    EXPECT_EQ(total(":backward@f32[*x*x64]"), c.backward);
   }
 }
 

@@ -18,7 +18,7 @@ bool hasOwnColumns(const std::string& problem) {
   return parseProblem(problem, findNorm)->spec->reduce == Reduce::Segment;
 }
 
-/// False for entries over ranks with layout channels_first, which only a CPU has.
+/// False for entries over ranks, and for statistics of rows, with layout channels_first: only a CPU has them.
 bool hasStrategy(const std::string& problem) {
   return !codegen::legalStrategies(*parseProblem(problem, findNorm)).empty();
 }

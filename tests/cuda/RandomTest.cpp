@@ -74,9 +74,8 @@ class Draw {
     p.entry = only_.value_or(p.entry);
     p.data = pick(DType::F32, DType::F32, DType::BF16, DType::F16);
     if (spec.scale || spec.bias) p.params = pick(DType::F32, DType::F32, p.data);
-    const bool perSegment = spec.reduce == Reduce::Segment || spec.reduce == Reduce::SegmentFeatures;
     p.layout = pick(Layout::FeaturesLast, Layout::FeaturesLast, Layout::ChannelsFirst);
-    p.segmented = perSegment || p.layout == Layout::ChannelsFirst || random_() % 3 == 0;
+    p.segmented = spec.needsSegments() || p.layout == Layout::ChannelsFirst || random_() % 3 == 0;
     p.mask = random_() % 3 == 0;
     for (const std::string& binding : bindingNames(spec)) p.bindings[binding] = pick<int64_t>(1, 2, 4);
     int64_t groups = 1;

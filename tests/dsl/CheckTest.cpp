@@ -1,4 +1,4 @@
-// One test for each rule C1 to C28 of dsl/SPEC.md: a text that it refuses, with the error, and the nearest
+// One test for each rule C1 to C32 of dsl/SPEC.md: a text that it refuses, with the error, and the nearest
 // legal text.
 #include <gtest/gtest.h>
 
@@ -508,6 +508,103 @@ TEST(Check, C28_AnOffsetIsAddedToAScale) {
   spec.scaleOffset = std::numeric_limits<double>::infinity();
   EXPECT_EQ(text(checkSpec(spec)), "error: offset is inf [C28]\n" + hint);
   EXPECT_EQ(brief(norm({"reduce features", "affine scale(offset = -1), bias"})), Texts{});
+}
+
+TEST(Check, C29_OnlyAResidualBeforeTheNormHasAStream) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "residual after(stream = no)"})),
+            "t.norm:3:18: error: 'stream' means nothing for 'residual after' [C29]\n"
+            "    residual after(stream = no)\n"
+            "                   ^~~~~~\n"
+            "  hint: what is added behind the norm is part of y: leave it out, or use 'residual before'\n");
+  EXPECT_EQ(brief(norm({"reduce features", "residual after(stream = yes)"})),
+            Texts{"'stream' means nothing for 'residual after' [C29]"});
+  EXPECT_EQ(brief(norm({"reduce features", "residual before(stream = no)"})), Texts{});
+  Spec spec = specOf(norm({"reduce features", "residual after"}));
+  EXPECT_EQ(text(checkSpec(spec)), "");
+  spec.residual->stream = false;
+  EXPECT_EQ(text(checkSpec(spec)),
+            "error: 'stream' means nothing for 'residual after' [C29]\n"
+            "  hint: leave it out, or use 'residual before'\n");
+}
+
+TEST(Check, C30_AModulationHasAScaleOrAShift) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "modulate per = row"})),
+            "t.norm:3:3: error: 'modulate' has neither 'scale' nor 'shift' [C30]\n"
+            "    modulate per = row\n"
+            "    ^~~~~~~~\n"
+            "  hint: write 'modulate scale, shift', one of them, or 'modulate none'\n");
+  EXPECT_EQ(brief(norm({"reduce features", "modulate scale"})), Texts{});
+  EXPECT_EQ(brief(norm({"reduce features", "modulate shift, per = row"})), Texts{});
+}
+
+TEST(Check, C30_AnOffsetIsAddedToItsScale) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "modulate shift(offset = 1)"})),
+            "t.norm:3:18: error: an offset of 'modulate' needs 'scale' [C30]\n"
+            "    modulate shift(offset = 1)\n"
+            "                   ^~~~~~\n"
+            "  hint: write 'modulate scale(offset = 0)', or leave the offset out\n");
+  Spec spec = specOf(norm({"reduce features", "modulate shift"}));
+  spec.modulate->offset = 0;
+  EXPECT_EQ(text(checkSpec(spec)),
+            "error: an offset of 'modulate' needs 'scale' [C30]\n"
+            "  hint: write 'modulate scale(offset = 0)', or leave the offset out\n");
+  spec.modulate->scale = true;
+  EXPECT_EQ(text(checkSpec(spec)), "");
+  spec.modulate->offset = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(text(checkSpec(spec)),
+            "error: offset is inf [C30]\n  hint: use 1 for a factor of 1 + scale, 0 for scale alone\n");
+}
+
+TEST(Check, C30_AModulationIsOfASegmentOrARow) {
+  Spec spec = specOf(norm({"reduce features", "modulate scale"}));
+  spec.modulate->per = Per::Feature;
+  EXPECT_EQ(text(checkSpec(spec)),
+            "error: 'modulate' is per segment or per row [C30]\n"
+            "  hint: the factor of a feature is 'affine scale', what is added to it 'affine bias'\n");
+  spec.modulate->per = Per::Row;
+  EXPECT_EQ(text(checkSpec(spec)), "");
+}
+
+TEST(Check, C31_AGateHasAFunctionOfItsOwn) {
+  Spec spec = specOf(norm({"reduce features", "gate silu"}));
+  for (const Activation function : {Activation::Relu, Activation::GeluTanh}) {
+    spec.gate->function = function;
+    EXPECT_EQ(text(checkSpec(spec)),
+              std::string("error: a gate has no function '") +
+                  (function == Activation::Relu ? "relu" : "gelu_tanh") +
+                  "' [C31]\n  hint: use 'silu', 'sigmoid', 'tanh', 'gelu' or 'identity'\n");
+  }
+  for (const char* function : {"silu", "sigmoid", "tanh", "gelu", "identity"})
+    EXPECT_EQ(brief(norm({"reduce features", std::string("gate ") + function})), Texts{}) << function;
+}
+
+TEST(Check, C32_ASumOfSquaresIsOfRowsOrSegmentsAndAboutZero) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "moment sum"})),
+            "t.norm:3:10: error: 'moment sum' does not go with 'reduce rows' [C32]\n"
+            "    moment sum\n"
+            "           ^~~\n"
+            "  hint: a sum grows with the batch, so a state could not hold it: use 'moment raw', or another "
+            "'reduce'\n");
+  EXPECT_EQ(
+      errorsOf(norm({"reduce features", "center current", "moment sum"})),
+      "t.norm:4:10: error: 'moment sum' needs 'center none', but center is 'current' [C32]\n"
+      "    moment sum\n"
+      "           ^~~\n"
+      "  hint: it is the sum of u^2, about 0: leave 'center' out, or use 'moment central', a mean about "
+      "the centre\n");
+  for (const char* reduce : {"features", "segment", "segment_features(groups = 2)"})
+    EXPECT_EQ(brief(norm({std::string("reduce ") + reduce, "moment sum"})), Texts{}) << reduce;
+}
+
+TEST(Check, NeighboursMixWithEveryReduction) {
+  for (const char* reduce : {"rows", "features", "segment", "segment_features"})
+    for (const char* per : {"row", "segment", "feature"})
+      for (const char* at : {"before", "after"})
+        for (const char* residual : {"before", "after"})
+          EXPECT_EQ(brief(norm({std::string("reduce ") + reduce, std::string("residual ") + residual,
+                                std::string("gate silu(at = ") + at + ", per = " + per + ")",
+                                "modulate scale, shift, per = row", "activation relu"})),
+                    Texts{});
 }
 
 TEST(Check, ValuesInMemoryAreFinite) {

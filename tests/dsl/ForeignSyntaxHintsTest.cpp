@@ -72,7 +72,8 @@ TEST(ForeignSyntaxHints, WordsOfOtherFrameworksAreTranslated) {
   EXPECT_EQ(said("affine weight, beta"), (Texts{"'affine' has no option 'weight'; write 'scale'",
                                                 "'affine' has no option 'beta'; write 'bias'"}));
   EXPECT_EQ(said("Gamma yes"), Texts{"unknown clause 'Gamma'; write 'affine scale'"});
-  EXPECT_EQ(said("moment variance"), Texts{"expected raw or central, found 'variance'; write 'central'"});
+  EXPECT_EQ(said("moment variance"),
+            Texts{"expected raw, central or sum, found 'variance'; write 'central'"});
   EXPECT_EQ(said("var current"), Texts{"unknown clause 'var'; write 'moment central'"});
   EXPECT_EQ(said("divide_by batch"),
             Texts{"expected current, running or window, found 'batch'; write 'current'"});
@@ -113,6 +114,74 @@ TEST(ForeignSyntaxHints, ActivationsOfOtherFrameworksAreTranslated) {
   EXPECT_EQ(said("activation swish"), Texts{expected + "'swish'; write 'silu'"});
   EXPECT_EQ(said("activation gelu_new"), Texts{expected + "'gelu_new'; write 'gelu_tanh'"});
   EXPECT_EQ(said("activation logistic"), Texts{expected + "'logistic'; write 'sigmoid'"});
+}
+
+TEST(ForeignSyntaxHints, WordsForWhatSurroundsANormAreTranslated) {
+  const std::string residual =
+      "write 'residual before' for a sum in front of the norm, 'residual after' for one behind it";
+  for (const char* clause : {"skip", "shortcut", "add"})
+    EXPECT_EQ(said(clause), Texts{"unknown clause '" + std::string(clause) + "'; " + residual});
+  EXPECT_EQ(said("pre residual"), Texts{"expected none or group_scaling, found 'residual'; " + residual});
+  EXPECT_EQ(said("residual pre"), Texts{"expected none, before or after, found 'pre'; write 'before'"});
+  EXPECT_EQ(said("residual post"), Texts{"expected none, before or after, found 'post'; write 'after'"});
+  EXPECT_EQ(said("residual before(residual_out = no)"),
+            Texts{"'residual before' has no option 'residual_out'; write 'stream'"});
+  const std::string gate =
+      "write 'gate silu' for a gate behind the norm, 'gate silu(at = before)' for one in front of it";
+  EXPECT_EQ(said("norm_before_gate yes"), Texts{"unknown clause 'norm_before_gate'; " + gate});
+  EXPECT_EQ(
+      said("gate silu(norm_before_gate = no)"),
+      Texts{"'gate silu' has no option 'norm_before_gate'; write 'at = after' where the norm is before the "
+            "gate, else 'at = before'"});
+  EXPECT_EQ(said("gate silu(before)"), Texts{"'gate silu' has no option 'before'; write 'at = before'"});
+  EXPECT_EQ(said("gate silu(segment)"), Texts{"'gate silu' has no option 'segment'; write 'per = segment'"});
+  const std::string functions = "expected none, silu, sigmoid, tanh, gelu or identity, found ";
+  EXPECT_EQ(said("gate before"),
+            Texts{functions + "'before'; write the function first: 'gate silu(at = before)'"});
+  EXPECT_EQ(said("gate relu"),
+            Texts{functions + "'relu'; a gate has no relu: 'activation relu' ends a norm"});
+  EXPECT_EQ(said("gate swish"), Texts{functions + "'swish'; write 'silu'"});
+  EXPECT_EQ(said("gate silu(per = channel)"),
+            Texts{"expected row, segment or feature, found 'channel'; write 'feature'"});
+}
+
+TEST(ForeignSyntaxHints, WordsForAModulationAreTranslated) {
+  const std::string modulation =
+      "write 'modulate scale, shift' for a factor 1 + scale and a shift of each segment, with 'scale(offset "
+      "= 0)' "
+      "for a factor that is the scale alone";
+  for (const char* clause : {"ada", "AdaLN", "film"})
+    EXPECT_EQ(said(clause), Texts{"unknown clause '" + std::string(clause) + "'; " + modulation});
+  EXPECT_EQ(said("modulate 1 + scale"), Texts{"unexpected '+'; " + modulation});
+  EXPECT_EQ(said("affine scale\n  modulate 1 + scale"), Texts{"unexpected '+'; " + modulation});
+  EXPECT_EQ(said("affine scale\n  running decay = 1 + 2"),
+            Texts{"unexpected '+'; write the number itself; a problem can bind a name: 'groups = heads'"});
+  EXPECT_EQ(said("modulate scale, bias"), Texts{"'modulate' has no option 'bias'; write 'shift'"});
+  EXPECT_EQ(said("modulate scale(1)"), Texts{"'modulate scale' has no option '1'; write 'offset = 1'"});
+  EXPECT_EQ(
+      said("modulate scale(per = row)"),
+      Texts{"'modulate scale' has no option 'per'; write it behind the list: 'modulate scale, per = row'"});
+  for (const char* word : {"feature", "channel"})
+    EXPECT_EQ(said("modulate scale, per = " + std::string(word)),
+              Texts{"expected segment or row, found '" + std::string(word) +
+                    "'; one of each feature is of the affine: write 'affine scale, bias'"});
+  EXPECT_EQ(
+      said("affine scale, shift"),
+      Texts{"'affine' has no option 'shift'; write 'bias'; one of each segment or row is 'modulate shift'"});
+}
+
+TEST(ForeignSyntaxHints, WhatNoClauseDoesIsSaid) {
+  const std::string nothing =
+      "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
+  for (const char* word : {"quantize", "rope"})
+    EXPECT_EQ(said(word), Texts{"unknown clause '" + std::string(word) + "'; " + nothing});
+  EXPECT_EQ(said("moment abs"), Texts{"expected raw, central or sum, found 'abs'; " + nothing});
+  EXPECT_EQ(said("moment l2"),
+            Texts{"expected raw, central or sum, found 'l2'; write 'sum': the sum of squares"});
+  EXPECT_EQ(
+      said("dropout 0.1"),
+      Texts{"unknown clause 'dropout'; nothing here is random: give mask / (1 - p) as the tensor of 'gate "
+            "identity(at = before)', see docs/language.md"});
 }
 
 TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {

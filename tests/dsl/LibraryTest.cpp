@@ -12,10 +12,32 @@ namespace {
 TEST(Library, HasTheNormsByName) {
   std::vector<std::string> names;
   for (const BuiltinNorm& norm : builtinNorms()) names.push_back(norm.name);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "batch_norm", "batch_norm_unbiased", "batch_renorm", "group_norm",
-                       "group_norm_segment", "group_scaling", "instance_norm", "layer_norm", "mabn",
-                       "power_norm", "power_norm_released", "power_norm_v", "rms_norm", "unified_norm"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"adaptive_layer_norm",
+                                             "adaptive_layer_norm_zero",
+                                             "batch_norm",
+                                             "batch_norm_relu",
+                                             "batch_norm_unbiased",
+                                             "batch_renorm",
+                                             "delta_gated_rms_norm",
+                                             "gated_rms_norm",
+                                             "gemma_rms_norm",
+                                             "gemma_sandwich",
+                                             "group_norm",
+                                             "group_norm_segment",
+                                             "group_norm_silu",
+                                             "group_scaling",
+                                             "instance_norm",
+                                             "l2_norm",
+                                             "layer_norm",
+                                             "layer_norm_residual",
+                                             "mabn",
+                                             "power_norm",
+                                             "power_norm_released",
+                                             "power_norm_v",
+                                             "resnet_tail",
+                                             "rms_norm",
+                                             "rms_norm_residual",
+                                             "unified_norm"}));
 }
 
 TEST(Library, EveryFileIsLegalAndDefinesTheNormOfItsName) {

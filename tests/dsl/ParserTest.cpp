@@ -85,6 +85,78 @@ TEST(Parser, ReadsEveryActivation) {
   EXPECT_EQ(specOf(base + "norm n from m {\n  activation none\n}\n").activation, Activation::None);
 }
 
+TEST(Parser, ReadsEveryResidual) {
+  using Residual = Spec::Residual;
+  const std::pair<const char*, std::optional<Residual>> all[] = {
+      {"none", std::nullopt},
+      {"before", Residual{.after = false, .stream = true}},
+      {"before(stream = yes)", Residual{.after = false, .stream = true}},
+      {"before(stream = no)", Residual{.after = false, .stream = false}},
+      {"after", Residual{.after = true, .stream = true}}};
+  for (const auto& [text, value] : all)
+    EXPECT_EQ(specOf(norm({"reduce rows", std::string("residual ") + text})).residual, value) << text;
+  EXPECT_EQ(specOf(norm({"reduce rows"})).residual, std::nullopt);
+  const std::string base = "norm m {\n  reduce features\n  residual before(stream = no)\n}\n";
+  EXPECT_EQ(specOf(base + "norm n from m {\n  epsilon 1\n}\n").residual, (Residual{false, false}));
+  EXPECT_EQ(specOf(base + "norm n from m {\n  residual before\n}\n").residual, (Residual{false, true}));
+  EXPECT_EQ(specOf(base + "norm n from m {\n  residual none\n}\n").residual, std::nullopt);
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "residual none(stream = no)"})),
+            "t.norm:3:17: error: 'residual none' has no option 'stream'\n"
+            "    residual none(stream = no)\n"
+            "                  ^~~~~~\n"
+            "  hint: it has none\n");
+}
+
+TEST(Parser, ReadsEveryGate) {
+  const std::pair<const char*, Activation> functions[] = {{"silu", Activation::Silu},
+                                                          {"sigmoid", Activation::Sigmoid},
+                                                          {"tanh", Activation::Tanh},
+                                                          {"gelu", Activation::Gelu},
+                                                          {"identity", Activation::None}};
+  const std::pair<const char*, Per> pers[] = {
+      {"row", Per::Row}, {"segment", Per::Segment}, {"feature", Per::Feature}};
+  for (const auto& [word, function] : functions) {
+    EXPECT_EQ(specOf(norm({"reduce rows", std::string("gate ") + word})).gate,
+              (Spec::Gate{.function = function, .before = false, .per = Per::Row}));
+    for (const auto& [perWord, per] : pers)
+      for (const bool before : {false, true}) {
+        const std::string text =
+            std::string("gate ") + word + "(per = " + perWord + ", at = " + (before ? "before)" : "after)");
+        EXPECT_EQ(specOf(norm({"reduce rows", text})).gate, (Spec::Gate{function, before, per})) << text;
+      }
+  }
+  const std::string base = "norm m {\n  reduce features\n  gate silu(at = before)\n}\n";
+  EXPECT_EQ(specOf(base + "norm n from m {\n  gate tanh\n}\n").gate, (Spec::Gate{Activation::Tanh, false}));
+  EXPECT_EQ(specOf(base + "norm n from m {\n  gate none\n}\n").gate, std::nullopt);
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "gate silu(at = between)"})),
+            "t.norm:3:18: error: expected after or before, found 'between'\n"
+            "    gate silu(at = between)\n"
+            "                   ^~~~~~~\n");
+}
+
+TEST(Parser, ReadsEveryModulation) {
+  using Modulate = Spec::Modulate;
+  const std::pair<const char*, std::optional<Modulate>> all[] = {
+      {"none", std::nullopt},
+      {"scale, shift", Modulate{.scale = true, .shift = true}},
+      {"shift, scale", Modulate{.scale = true, .shift = true}},
+      {"shift", Modulate{.shift = true}},
+      {"scale(offset = 1)", Modulate{.scale = true}},
+      {"scale(offset = 0), shift", Modulate{.scale = true, .shift = true, .offset = 0}},
+      {"per = row, shift", Modulate{.shift = true, .per = Per::Row}},
+      {"scale(offset = -2), per = segment", Modulate{.scale = true, .offset = -2}}};
+  for (const auto& [text, value] : all)
+    EXPECT_EQ(specOf(norm({"reduce rows", std::string("modulate ") + text})).modulate, value) << text;
+  const std::string base = "norm m {\n  reduce features\n  modulate scale(offset = 0), per = row\n}\n";
+  EXPECT_EQ(specOf(base + "norm n from m {\n  modulate scale\n}\n").modulate, Modulate{.scale = true});
+  EXPECT_EQ(specOf(base + "norm n from m {\n  modulate none\n}\n").modulate, std::nullopt);
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "modulate"})),
+            "t.norm:3:3: error: 'modulate' needs a value\n"
+            "    modulate\n"
+            "    ^~~~~~~~\n"
+            "  hint: write scale, shift or none after it\n");
+}
+
 TEST(Parser, PointsAtAnOffsetWithoutScale) {
   EXPECT_EQ(errorsOf(norm({"reduce features", "affine bias(offset = 1)"})),
             "t.norm:3:15: error: an option has no options of its own\n"
@@ -188,14 +260,15 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "t.norm:3:3: error: unknown clause 'frobnicate'\n"
             "    frobnicate 3\n"
             "    ^~~~~~~~~~\n"
-            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, affine, "
-            "activation, epsilon, "
+            "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, "
+            "gate, affine, "
+            "modulate, activation, epsilon, "
             "pre, warmup or padding\n");
 }
 
 TEST(Parser, SuggestsTheNearestWord) {
   EXPECT_EQ(errorsOf(norm({"reduce rows", "moment    centrall"})),
-            "t.norm:3:13: error: expected raw or central, found 'centrall'\n"
+            "t.norm:3:13: error: expected raw, central or sum, found 'centrall'\n"
             "    moment    centrall\n"
             "              ^~~~~~~~\n"
             "  hint: did you mean 'central'?\n");
@@ -392,7 +465,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
-                "affine, activation, epsilon, "
+                "residual, gate, affine, modulate, activation, epsilon, "
                 "pre, warmup or padding\n");
 }
 

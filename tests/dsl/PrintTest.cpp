@@ -52,6 +52,44 @@ TEST(Print, WritesAnActivationBehindTheAffine) {
             "}\n");
 }
 
+TEST(Print, WritesWhatSurroundsANormWhereItsFormulaStands) {
+  EXPECT_EQ(print(specOf(norm({"activation relu", "residual before(stream = no)",
+                               "modulate shift, scale, per = row", "pre group_scaling",
+                               "gate silu(per = feature, at = before)", "reduce rows", "affine scale"}))),
+            "norm n {\n"
+            "  gate      silu(at = before, per = feature)\n"
+            "  residual  before(stream = no)\n"
+            "  pre       group_scaling\n"
+            "  reduce    rows\n"
+            "  affine    scale\n"
+            "  modulate  scale, shift, per = row\n"
+            "  activation relu\n"
+            "}\n");
+  EXPECT_EQ(
+      print(specOf(norm({"residual after", "gate identity(at = after, per = segment)",
+                         "modulate scale(offset = 0.5), per = segment", "moment sum", "reduce segment"}))),
+      "norm n {\n"
+      "  reduce    segment\n"
+      "  moment    sum\n"
+      "  modulate  scale(offset = 0.5)\n"
+      "  gate      identity(per = segment)\n"
+      "  residual  after\n"
+      "}\n");
+}
+
+TEST(Print, LeavesOutTheDefaultsOfWhatSurroundsANorm) {
+  const std::string text =
+      print(specOf(norm({"reduce features", "residual before(stream = yes)",
+                         "gate tanh(at = after, per = row)", "modulate scale(offset = 1), per = segment"})));
+  EXPECT_EQ(text,
+            "norm n {\n"
+            "  residual  before\n"
+            "  reduce    features\n"
+            "  modulate  scale\n"
+            "  gate      tanh\n"
+            "}\n");
+}
+
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     const Spec spec = randomSpec(seed);
@@ -100,6 +138,13 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("affine", spec.scale * 2 + spec.bias);
     see("offset", spec.scaleOffset.has_value());
     see("activation", static_cast<int>(spec.activation));
+    see("residual", !spec.residual ? 0 : spec.residual->after ? 1 : 2 + spec.residual->stream);
+    see("gate", spec.gate.has_value());
+    if (spec.gate) see("gate_function", static_cast<int>(spec.gate->function));
+    if (spec.gate) see("gate_before", spec.gate->before);
+    if (spec.gate) see("gate_per", static_cast<int>(spec.gate->per));
+    see("modulate", spec.modulate ? spec.modulate->scale * 2 + spec.modulate->shift : 0);
+    if (spec.modulate) see("modulate_per", static_cast<int>(spec.modulate->per));
     see("epsilon_mode", static_cast<int>(spec.epsilonMode));
     see("epsilon_zero", spec.epsilon == 0);
     see("pre", spec.pre.has_value());
@@ -108,8 +153,8 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("padding", static_cast<int>(spec.padding));
     see("groups", spec.groups.binding.empty() ? static_cast<int>(spec.groups.count) : 0);
   }
-  EXPECT_EQ(seen.size(),
-            4u + 3 + 2 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 2 + 7 + 3 + 2 + 2 + 2 + 3 + 2 + 4);
+  EXPECT_EQ(seen.size(), 4u + 3 + 3 + 3 + 2 + 2 + 2 + 3 + 3 + 2 + 2 + 3 + 2 + 4 + 2 + 7 + 3 + 2 + 2 + 2 + 3 +
+                             2 + 4 + (4 + 2 + 5 + 2 + 3 + 4 + 2));
 }
 
 TEST(RandomSpec, IsTheSameForTheSameSeed) { EXPECT_TRUE(randomSpec(7) == randomSpec(7)); }

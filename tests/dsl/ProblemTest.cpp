@@ -70,8 +70,7 @@ TEST(Problem, TextsOfBuiltinNormsReadTheSameWithoutTheirDefinition) {
                           .data = DType::BF16,
                           .layout = layout,
                           .mask = mask};
-          problem.segmented = layout == Layout::ChannelsFirst || problem.spec->reduce == Reduce::Segment ||
-                              problem.spec->reduce == Reduce::SegmentFeatures;
+          problem.segmented = layout == Layout::ChannelsFirst || problem.spec->needsSegments();
           problem.features = 64;
           for (const std::string& binding : bindingNames(*problem.spec)) problem.bindings[binding] = 4;
           if (!checkProblem(problem)) continue;
@@ -130,9 +129,13 @@ TEST(ProblemErrors, SuggestTheNearestNorm) {
       "error: there is no norm 'zzz'\n"
       "  zzz:forward@f32[*x1024]\n"
       "  ^~~\n"
-      "  hint: the built-in norms are batch_norm, batch_norm_unbiased, batch_renorm, group_norm, "
-      "group_norm_segment, group_scaling, instance_norm, layer_norm, mabn, power_norm, power_norm_released, "
-      "power_norm_v, rms_norm or unified_norm\n");
+      "  hint: the built-in norms are adaptive_layer_norm, adaptive_layer_norm_zero, batch_norm, "
+      "batch_norm_relu, "
+      "batch_norm_unbiased, batch_renorm, delta_gated_rms_norm, gated_rms_norm, gemma_rms_norm, "
+      "gemma_sandwich, "
+      "group_norm, group_norm_segment, group_norm_silu, group_scaling, instance_norm, l2_norm, layer_norm, "
+      "layer_norm_residual, mabn, power_norm, power_norm_released, power_norm_v, resnet_tail, rms_norm, "
+      "rms_norm_residual or unified_norm\n");
 }
 
 TEST(ProblemErrors, AllOfOneTextInOneRun) {
@@ -225,22 +228,19 @@ TEST(ProblemErrors, P2_SegmentsNeedThreeDimensions) {
   EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x*x64]"), "");
 }
 
-TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoRowStatistic) {
+TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoScaledGroups) {
   EXPECT_EQ(errorsOf("batch_norm:forward@f32[*x64]{layout=channels_first}"),
             "error: layout=channels_first needs three dimensions, not 2 [P3]\n"
             "  batch_norm:forward@f32[*x64]{layout=channels_first}\n"
             "                         ^~~~\n"
             "  hint: write segments x features x rows, e.g. [*x64x*]\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}"),
-            "error: layout=channels_first does not go with 'reduce features' of 'layer_norm' [P3]\n"
-            "  layer_norm:forward@f32[*x64x*]{layout=channels_first}\n"
-            "                                        ^~~~~~~~~~~~~~\n"
-            "  hint: the features of a row must lie together: leave the layout out\n");
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}"), "");
+  EXPECT_EQ(errorsOf("group_norm:backward@bf16[*x*x*]{layout=channels_first,groups=4,mask}"), "");
   EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}"),
             "error: layout=channels_first does not go with the 'pre' of 'power_norm_released' [P3]\n"
             "  power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}\n"
             "                                                 ^~~~~~~~~~~~~~\n"
-            "  hint: the features of a row must lie together: leave the layout out\n");
+            "  hint: the features that it scales by one number must lie together: leave the layout out\n");
 }
 
 TEST(ProblemErrors, AnUnknownLayoutIsTheOnlyErrorOfItsShape) {
@@ -392,6 +392,35 @@ TEST(ProblemErrors, P8_NumbersAreNormalInF32) {
             "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n");
   EXPECT_EQ(errorsOfNumbers("  epsilon 1e-60\n  running init = 1e300\n", "f64"), "");
   EXPECT_EQ(errorsOfNumbers("  epsilon 1.2e-38\n  running decay = 0, init = 3.4e38\n", "f32"), "");
+}
+
+TEST(ProblemErrors, P11_WhatBelongsToASegmentNeedsThreeDimensions) {
+  EXPECT_EQ(
+      errorsOf("adaptive_layer_norm:forward@f32[*x64]"),
+      "error: 'adaptive_layer_norm' has a 'modulate' for each segment and needs three dimensions [P11]\n"
+      "  adaptive_layer_norm:forward@f32[*x64]\n"
+      "                                  ^~~~\n"
+      "  hint: write segments x rows x features, e.g. [*x*x64]\n");
+  EXPECT_EQ(errorsOfNumbers("  gate silu(per = segment)\n", "f32"),
+            "error: 'n' has a 'gate' for each segment and needs three dimensions [P11]\n"
+            "  n:forward@f32[*x64]\n"
+            "                ^~~~\n"
+            "  hint: write segments x rows x features, e.g. [*x*x64]\n");
+  EXPECT_EQ(errorsOfNumbers("  gate silu\n  modulate scale, per = row\n", "f32"), "");
+  EXPECT_EQ(problemOf("adaptive_layer_norm:forward@f32[*x*x64]").segmented, true);
+  for (const BuiltinNorm& norm : builtinNorms()) {
+    Problem problem{.spec = norm.spec};
+    for (const std::string& binding : bindingNames(*norm.spec)) problem.bindings[binding] = 1;
+    EXPECT_EQ(checkProblem(problem).operator bool(), !norm.spec->needsSegments()) << norm.name;
+  }
+}
+
+TEST(ProblemErrors, P8_HoldsForTheOffsetOfAModulation) {
+  EXPECT_EQ(errorsOfNumbers("  modulate scale(offset = 1e-40), per = row\n", "f32"),
+            "error: mod_offset of 'n' is 1e-40, and f32 holds no number so small in full precision [P8]\n"
+            "  n:forward@f32[*x64]\n"
+            "  ^\n"
+            "  hint: data of f32, bf16 and f16 has statistics in f32: use 1.2e-38 or more, or data of f64\n");
 }
 
 TEST(ProblemErrors, OptionsHaveValuesOrNone) {

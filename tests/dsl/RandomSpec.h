@@ -36,10 +36,33 @@ class RandomSpec {
     spec_.epsilon = mayBeZero && chance(4) ? 0 : number({1e-5, 1e-6, 1e-3});
     if (spec_.scale && chance(3)) spec_.scaleOffset = number({1, -0.5});
     if (chance(2)) spec_.activation = pick<Activation>(7);
+    around();
     return spec_;
   }
 
  private:
+  // Half of the specs stay bare.
+  void around() {
+    const bool sums =
+        spec_.reduce != Reduce::Rows && spec_.center == Center::None && spec_.moment == Moment::Raw;
+    if (sums && chance(3)) spec_.moment = Moment::Sum;
+    if (chance(2)) return;
+    if (chance(2)) {
+      const bool after = chance(2);
+      spec_.residual = Spec::Residual{after, after || !chance(3)};
+    }
+    if (chance(2)) {
+      constexpr Activation kFunctions[] = {Activation::None, Activation::Silu, Activation::Sigmoid,
+                                           Activation::Tanh, Activation::Gelu};
+      spec_.gate = Spec::Gate{kFunctions[random_() % 5], chance(2), pick<Per>(3)};
+    }
+    if (chance(2)) {
+      const uint64_t parts = random_() % 3;
+      spec_.modulate = Spec::Modulate{parts != 1, parts != 0, pick<Per>(2)};
+      if (spec_.modulate->scale) spec_.modulate->offset = number({1, 1, 0, -0.5});
+    }
+  }
+
   void withState() {
     spec_.running = Spec::Running{number({0.9, 0.99, 0.5}), number({1, 1, 0.25}), false};
     spec_.center = pick<Center>(3);

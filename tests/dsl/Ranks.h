@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ enum class Exchange { Sum, Gather };
 
 /// Returns the outputs of forward and backward of all rows.
 inline Outputs stepOfOne(const ReferenceCall& whole, const RunEntry& run);
-/// Returns the same of ranks with so many rows each, or segments if there are several: y and dx one behind
-/// another, the sums of dscale and dbias, and the state of the first rank.
+/// Returns the same of ranks with so many rows each, or segments if there are several: tensors of rows one
+/// behind another, the sums of gradients that ranks share, and the state of the first rank.
 inline Outputs stepOverRanks(const Problem&, const ReferenceCall& whole, const std::vector<int64_t>& counts,
                              Exchange, const RunEntry&);
 
@@ -33,27 +34,39 @@ inline Outputs fieldsOf(const Outputs& outputs, const std::string& prefix) {
   return fields;
 }
 
+/// True if each rank has elements of its own, in the order of the rows.
+inline bool isDivided(const Problem& problem, Tensor tensor, const Extents& whole) {
+  const TensorShape shape = shapeOf(tensor, hasOf(problem));
+  return shape == TensorShape::Elements || (shape == TensorShape::PerSegment && whole.segments > 1);
+}
+
 /// The inputs that the entry takes.
 inline ReferenceCall taken(const Problem& problem, Entry entry, ReferenceCall call) {
-  const auto takes = [&](Tensor tensor) { return isTaken(infoOf(tensor), entry, hasOf(problem)); };
-  if (!takes(kX)) call.x.clear();
-  if (!takes(kDy)) call.dy.clear();
-  if (!takes(kScale)) call.scale.clear();
-  if (!takes(kBias)) call.bias.clear();
-  if (!takes(kMask)) call.mask.clear();
+  const auto takes = [&](const TensorInfo& each) {
+    return isTaken(each, entry, hasOf(problem)) && !each.written(entry);
+  };
+  for (const TensorInfo& each : kTensorTable)
+    if (std::vector<double>* values = valuesOf(call, each.tensor); values && !takes(each)) values->clear();
+  if (!takes(infoOf(kMask))) call.mask.clear();
   return call;
 }
 
-inline std::vector<ReferenceCall> divided(const ReferenceCall& whole, const std::vector<int64_t>& counts) {
+inline std::vector<ReferenceCall> divided(const Problem& problem, const ReferenceCall& whole,
+                                          const std::vector<int64_t>& counts) {
   std::vector<ReferenceCall> parts;
   const bool segments = whole.extents.segments > 1;
   int64_t row = 0;
   for (const int64_t count : counts) {
     ReferenceCall& part = parts.emplace_back(whole);
     (segments ? part.extents.segments : part.extents.rows) = count;
-    const int64_t end = row + part.extents.totalRows(), d = whole.extents.features;
-    part.x.assign(whole.x.begin() + row * d, whole.x.begin() + end * d);
-    part.dy.assign(whole.dy.begin() + row * d, whole.dy.begin() + end * d);
+    const int64_t end = row + part.extents.totalRows(), all = whole.extents.totalRows();
+    for (const TensorInfo& each : kTensorTable) {
+      const std::vector<double>* values = valuesOf(whole, each.tensor);
+      if (!values || values->empty() || !isDivided(problem, each.tensor, whole.extents)) continue;
+      const int64_t size = static_cast<int64_t>(values->size());
+      valuesOf(part, each.tensor)
+          ->assign(values->begin() + size * row / all, values->begin() + size * end / all);
+    }
     if (!whole.mask.empty()) part.mask.assign(whole.mask.begin() + row, whole.mask.begin() + end);
     row = end;
   }
@@ -73,10 +86,11 @@ inline std::vector<Outputs> exchanged(std::vector<Outputs> partials, Exchange ex
 
 inline Outputs stepOfOne(const ReferenceCall& whole, const RunEntry& run) {
   ReferenceCall call = whole;
-  call.dy.clear();
+  call.dy.clear(), call.dresidualOut.clear();
   Outputs result = run(Entry::Forward, call);
   call.saved = ranks::fieldsOf(result, "saved");
-  call.dy = whole.dy;
+  call.dy = whole.dy, call.dresidualOut = whole.dresidualOut;
+  if (result.contains("residual_out")) call.residualOut = result.at("residual_out");
   if (!call.state.empty()) call.state = ranks::fieldsOf(result, "state");
   for (const auto& [name, values] : run(Entry::Backward, call)) result[name] = values;
   return result;
@@ -84,7 +98,7 @@ inline Outputs stepOfOne(const ReferenceCall& whole, const RunEntry& run) {
 
 inline Outputs stepOverRanks(const Problem& problem, const ReferenceCall& whole,
                              const std::vector<int64_t>& counts, Exchange exchange, const RunEntry& run) {
-  std::vector<ReferenceCall> parts = ranks::divided(whole, counts);
+  std::vector<ReferenceCall> parts = ranks::divided(problem, whole, counts);
   std::vector<Outputs> partials(parts.size()), ofRanks(parts.size());
   const auto all = [&](Entry entry, const std::vector<Outputs>& added) {
     for (size_t rank = 0; rank < parts.size(); ++rank) {
@@ -95,6 +109,7 @@ inline Outputs stepOverRanks(const Problem& problem, const ReferenceCall& whole,
       if (writesSaved(entry)) parts[rank].saved = ranks::fieldsOf(outputs, "saved");
       if (writesState(entry) && !parts[rank].state.empty())
         parts[rank].state = ranks::fieldsOf(outputs, "state");
+      if (outputs.contains("residual_out")) parts[rank].residualOut = outputs.at("residual_out");
       for (const auto& [name, values] : outputs) ofRanks[rank][name] = values;
     }
   };
@@ -116,11 +131,16 @@ inline Outputs stepOverRanks(const Problem& problem, const ReferenceCall& whole,
     all(Entry::Commit, sums(Entry::Commit));
 
   Outputs result = ofRanks[0];
-  for (size_t rank = 1; rank < ofRanks.size(); ++rank) {
-    for (const char* rows : {"y", "dx"})
-      result[rows].insert(result[rows].end(), ofRanks[rank][rows].begin(), ofRanks[rank][rows].end());
-    for (const char* sum : {"dscale", "dbias"})
-      for (size_t i = 0; i < result[sum].size(); ++i) result[sum][i] += ofRanks[rank][sum][i];
+  for (auto& [name, values] : result) {
+    const std::optional<Tensor> tensor = tensorNamed(name);
+    for (size_t rank = 1; tensor && rank < ofRanks.size(); ++rank) {
+      const std::vector<double>& more = ofRanks[rank].at(name);
+      if (ranks::isDivided(problem, *tensor, whole.extents)) {
+        values.insert(values.end(), more.begin(), more.end());
+      } else {
+        for (size_t i = 0; i < values.size(); ++i) values[i] += more[i];
+      }
+    }
   }
   return result;
 }

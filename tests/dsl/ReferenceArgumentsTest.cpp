@@ -74,6 +74,79 @@ TEST(ReferenceArguments, WantsABiasInTheBackwardOfAnActivationOnly) {
   EXPECT_EQ(complaint.text(), "no complaint");
 }
 
+// A norm with everything around it, and its backward.
+Complaint surrounded(bool residualAfter, bool gateBefore, Activation activation) {
+  Spec spec = layerNorm();
+  spec.residual = Spec::Residual{.after = residualAfter};
+  spec.gate = Spec::Gate{.function = Activation::Silu, .before = gateBefore, .per = Per::Segment};
+  spec.modulate = Spec::Modulate{.scale = true, .shift = true, .per = Per::Row};
+  spec.activation = activation;
+  return Complaint(spec, {2, 2, 4});
+}
+void makeBackward(Complaint& complaint) {
+  complaint.problem.entry = Entry::Backward;
+  complaint.call.dy = Vector(16, 1);
+}
+
+TEST(ReferenceArguments, NamesWhatStandsAroundANorm) {
+  Complaint forward = surrounded(false, true, Activation::None);
+  expectText(forward, "residual_out has 16 elements, not 0");  // forward writes it
+  forward.call.residualOut.clear();
+  EXPECT_EQ(forward.text(), "no complaint");
+  forward.call.gate.pop_back(), forward.call.modScale.clear(), forward.call.modShift.push_back(1);
+  forward.call.residual.clear(), forward.call.dresidualOut = Vector(16);
+  expectText(forward, "gate has 7 elements, not 8\n  hint: gate is [segments, features]");
+  expectText(forward, "mod_scale has 0 elements, not 16\n  hint: mod_scale is [segments, rows, features]");
+  expectText(forward, "mod_shift has 17 elements, not 16");
+  expectText(forward, "residual has 0 elements, not 16");
+  expectText(forward, "dresidual_out has 16 elements, not 0");
+  Complaint bare(layerNorm());
+  bare.call.residual = Vector(8), bare.call.gate = Vector(8);
+  expectText(bare, "takes no residual");
+  expectText(bare, "takes no gate");
+}
+
+TEST(ReferenceArguments, OfABackwardMayLackWhatItDoesNotNeed) {
+  const auto needs = [](Complaint complaint, Vector ReferenceCall::* input) {
+    makeBackward(complaint);
+    EXPECT_EQ(complaint.text(), "no complaint");
+    (complaint.call.*input).push_back(1);
+    EXPECT_NE(complaint.text(), "no complaint");  // given, it has its length
+    (complaint.call.*input).clear();
+    return complaint.text() != "no complaint";
+  };
+  using enum Activation;
+  // Behind a stream only a gate reads x again.
+  EXPECT_TRUE(needs(surrounded(false, true, None), &ReferenceCall::x));
+  EXPECT_FALSE(needs(surrounded(false, false, None), &ReferenceCall::x));
+  EXPECT_TRUE(needs(surrounded(true, false, None), &ReferenceCall::x));
+  EXPECT_FALSE(needs(surrounded(false, true, Tanh), &ReferenceCall::residual));
+  EXPECT_FALSE(needs(surrounded(true, true, None), &ReferenceCall::residual));
+  EXPECT_TRUE(needs(surrounded(true, true, Tanh), &ReferenceCall::residual));
+  EXPECT_FALSE(needs(surrounded(false, true, None), &ReferenceCall::modShift));
+  EXPECT_TRUE(needs(surrounded(false, true, Tanh), &ReferenceCall::modShift));
+  EXPECT_TRUE(needs(surrounded(false, false, None), &ReferenceCall::modShift));
+  for (auto always : {&ReferenceCall::residualOut, &ReferenceCall::gate, &ReferenceCall::modScale,
+                      &ReferenceCall::scale, &ReferenceCall::bias})
+    EXPECT_TRUE(needs(surrounded(false, true, None), always));
+  Complaint gradient = surrounded(false, true, None);
+  makeBackward(gradient);
+  gradient.call.dresidualOut = Vector(16);
+  EXPECT_EQ(gradient.text(), "no complaint");
+}
+
+TEST(ReferenceArguments, OfABackwardWithoutAStreamAreBothTerms) {
+  Spec spec = layerNorm();
+  spec.residual = Spec::Residual{.after = false, .stream = false};
+  Complaint complaint(spec, {2, 2, 4});
+  makeBackward(complaint);
+  EXPECT_EQ(complaint.text(), "no complaint");
+  complaint.call.residual.clear();
+  expectText(complaint, "residual has 0 elements, not 16");
+  complaint.call.residualOut = Vector(16);
+  expectText(complaint, "takes no residual_out");
+}
+
 TEST(ReferenceArguments, ListsEverythingThatIsWrong) {
   Complaint complaint(layerNorm());
   complaint.call.x.clear();

@@ -17,6 +17,7 @@ Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed, bool i
   if (spec.scale) layer.call.scale = random(extents.features, seed + 1, 1);
   if (spec.bias) layer.call.bias = random(extents.features, seed + 2);
   if (mask) layer.call.mask = hardMask(HardMask::Scattered, extents, seed);
+  fillAround(layer, seed + 5);
   for (auto& [name, values] : layer.call.state) {
     if (name == "step") {
       values = {7};
@@ -36,11 +37,14 @@ Layer midway(const Spec& spec, Extents extents, bool mask, uint64_t seed, bool i
   return layer;
 }
 
-// The sum of dy * y of a forward, or of an infer, that starts from the layer's state.
+// The sum of dy * y, and of dresidual_out * residual_out, of a forward, or of an infer, that starts from the
+// layer's state.
 double loss(Layer layer, const Vector& x, const Vector& dy, bool infers) {
   const ReferenceResult result = infers ? layer.infer(x) : layer.forward(x);
   double sum = 0;
   for (size_t i = 0; i < dy.size(); ++i) sum += dy[i] * values(result, "y")[i];
+  const Vector& dstream = layer.call.dresidualOut;
+  for (size_t i = 0; i < dstream.size(); ++i) sum += dstream[i] * values(result, "residual_out")[i];
   return sum;
 }
 
@@ -65,8 +69,8 @@ void expectDerivative(const Layer& fresh, const Vector& x, const Vector& dy, con
                       bool infers) {
   expectNear(values(backward, "dx"),
              differences(x, [&](const Vector& moved) { return loss(fresh, moved, dy, infers); }), 1e-7);
-  const auto ofParameter = [&](const char* gradient, Vector ReferenceCall::* parameter) {
-    expectNear(values(backward, gradient),
+  const auto ofInput = [&](const Vector& gradient, Vector ReferenceCall::* parameter) {
+    expectNear(gradient,
                differences(fresh.call.*parameter,
                            [&](const Vector& moved) {
                              Layer other = fresh;
@@ -75,8 +79,23 @@ void expectDerivative(const Layer& fresh, const Vector& x, const Vector& dy, con
                            }),
                1e-7);
   };
-  ofParameter("dscale", &ReferenceCall::scale);
-  ofParameter("dbias", &ReferenceCall::bias);
+  ofInput(values(backward, "dscale"), &ReferenceCall::scale);
+  ofInput(values(backward, "dbias"), &ReferenceCall::bias);
+  const Has has = hasOf(fresh.problem);
+  if (has.gate) ofInput(values(backward, "dgate"), &ReferenceCall::gate);
+  if (has.modScale) ofInput(values(backward, "dmod_scale"), &ReferenceCall::modScale);
+  if (has.modShift) ofInput(values(backward, "dmod_shift"), &ReferenceCall::modShift);
+  if (!has.residual) return;
+  if (has.ownResidualGradient) {
+    ofInput(values(backward, "dresidual"), &ReferenceCall::residual);
+  } else if (has.residualBefore) {
+    ofInput(values(backward, "dx"), &ReferenceCall::residual);
+  } else {
+    Vector gradient = dy;  // but for rows that do not exist
+    for (size_t i = 0; i < dy.size() && fresh.problem.spec->padding == Padding::Exclude; ++i)
+      if (!fresh.call.mask.empty() && !fresh.call.mask[i / fresh.call.extents.features]) gradient[i] = 0;
+    ofInput(gradient, &ReferenceCall::residual);
+  }
 }
 
 void expectGradientsOfInfer(const Spec& spec, bool mask, uint64_t seed) {
@@ -86,6 +105,7 @@ void expectGradientsOfInfer(const Spec& spec, bool mask, uint64_t seed) {
   const Vector x = random(kSmall.totalRows() * kSmall.features, seed + 3, 0.5);
   const Vector dy = random(kSmall.totalRows() * kSmall.features, seed + 4);
   Layer layer = fresh;
+  if (spec.hasStream()) layer.infer(x);
   const ReferenceResult backward = layer.inferBackward(x, dy);
   EXPECT_EQ(layer.call.state, fresh.call.state);
   expectDerivative(fresh, x, dy, backward, /*infers=*/true);
@@ -101,6 +121,8 @@ void expectGradients(const Spec& spec, bool mask, uint64_t seed, Extents extents
   layer.forward(x);
   expectDerivative(fresh, x, dy, layer.backward(dy), /*infers=*/false);
 }
+
+void expectGradients(const Spec& spec, uint64_t seed) { expectGradients(spec, seed % 2 == 0, seed); }
 
 Spec groupNorm(Reduce reduce) {
   Spec spec = layerNorm();
@@ -200,6 +222,101 @@ TEST(ReferenceGradient, OfAnActivationAndPaddingThatIsOnlyLeftOutOfTheStatistics
   }
 }
 
+// Every norm of this file with a clause in each of its forms.
+template <typename Visit>
+void forEachNorm(Visit&& visit) {
+  Spec instanceNorm = layerNorm();
+  instanceNorm.name = "instance_norm";
+  instanceNorm.reduce = Reduce::Segment;
+  Spec pre = powerNormV();
+  pre.pre = Spec::Pre{.groups = {.count = 2, .binding = {}}, .epsilon = 1e-3};
+  Spec outside = batchNorm();
+  outside.padding = Padding::LeaveOutOfStatistics;
+  for (const Spec& spec : {batchNorm(), powerNormV(), batchRenorm(), layerNorm(), rmsNorm(), instanceNorm,
+                           pre, outside, groupNorm(Reduce::Features), groupNorm(Reduce::SegmentFeatures)})
+    visit(spec);
+}
+
+TEST(ReferenceGradient, OfEveryResidual) {
+  uint64_t seed = 100;
+  for (const Spec::Residual residual :
+       {Spec::Residual{.after = false, .stream = true}, Spec::Residual{.after = false, .stream = false},
+        Spec::Residual{.after = true, .stream = true}}) {
+    forEachNorm([&](Spec spec) {
+      spec.residual = residual;
+      expectGradients(spec, ++seed);
+      spec.activation = Activation::Tanh;
+      expectGradients(spec, true, ++seed);
+    });
+  }
+}
+
+TEST(ReferenceGradient, OfEveryGate) {
+  uint64_t seed = 200;
+  for (Activation function :
+       {Activation::None, Activation::Silu, Activation::Sigmoid, Activation::Tanh, Activation::Gelu})
+    for (bool before : {false, true})
+      for (Per per : {Per::Row, Per::Segment, Per::Feature})
+        for (Spec spec : {batchNorm(), layerNorm(), groupNorm(Reduce::SegmentFeatures)}) {
+          spec.gate = Spec::Gate{function, before, per};
+          expectGradients(spec, ++seed);
+        }
+  forEachNorm([&](Spec spec) {
+    for (bool before : {false, true}) {
+      spec.gate = Spec::Gate{Activation::Silu, before, Per::Row};
+      spec.activation = before ? Activation::Gelu : Activation::None;
+      expectGradients(spec, true, ++seed);
+    }
+  });
+}
+
+TEST(ReferenceGradient, OfEveryModulation) {
+  uint64_t seed = 400;
+  for (const auto& [scale, shift] : {std::pair(true, true), std::pair(true, false), std::pair(false, true)})
+    for (Per per : {Per::Segment, Per::Row})
+      for (double offset : {1.0, -0.25}) {
+        if (!scale && offset != 1) continue;
+        forEachNorm([&](Spec spec) {
+          spec.modulate = Spec::Modulate{scale, shift, per, offset};
+          expectGradients(spec, ++seed);
+        });
+      }
+}
+
+TEST(ReferenceGradient, OfASumOfSquares) {
+  uint64_t seed = 600;
+  for (Reduce reduce : {Reduce::Features, Reduce::Segment, Reduce::SegmentFeatures})
+    for (EpsilonMode mode : {EpsilonMode::Add, EpsilonMode::Max, EpsilonMode::Outside})
+      for (double epsilon : {0.3, 1e-3, 1e3}) {
+        Spec spec = rmsNorm();
+        spec.reduce = reduce;
+        if (reduce != Reduce::Segment) spec.groups.count = 2;
+        spec.moment = Moment::Sum;
+        spec.epsilonMode = mode;
+        spec.epsilon = epsilon;
+        ASSERT_TRUE(checkSpec(spec).empty()) << text(checkSpec(spec));
+        expectGradients(spec, ++seed);
+      }
+}
+
+// All clauses in one norm, also with the functions that their gradients share.
+TEST(ReferenceGradient, OfAllThatSurroundsANormAtOnce) {
+  uint64_t seed = 700;
+  for (bool residualAfter : {false, true})
+    for (bool gateBefore : {false, true})
+      for (Activation activation : {Activation::None, Activation::Silu})
+        forEachNorm([&](Spec spec) {
+          spec.residual = Spec::Residual{.after = residualAfter, .stream = true};
+          spec.gate = Spec::Gate{Activation::Sigmoid, gateBefore, Per::Segment};
+          spec.modulate = Spec::Modulate{.scale = true, .shift = true, .per = Per::Row, .offset = 1};
+          spec.scaleOffset = 1;
+          spec.activation = activation;
+          ASSERT_TRUE(checkSpec(spec).empty()) << text(checkSpec(spec));
+          expectGradients(spec, ++seed);
+          if (spec.running) expectGradientsOfInfer(spec, seed % 2 == 1, seed);
+        });
+}
+
 TEST(ReferenceGradient, OfRandomExactMixes) {
   int mixes = 0;
   for (uint64_t seed = 0; mixes < 60; ++seed) {
@@ -236,6 +353,7 @@ TEST(ReferenceGradient, OfFrozenStatisticsIsTheLinearMapOfForward) {
   for (uint64_t seed = 0; mixes < 30; ++seed) {
     const Spec spec = randomSpec(seed);
     if (spec.backward != Backward::Frozen || spec.pre || spec.activation != Activation::None) continue;
+    if (spec.residual || spec.gate || spec.modulate) continue;
     ++mixes;
     SCOPED_TRACE(seed);
     Layer layer = midway(spec, kSmall, false, seed);

@@ -90,6 +90,16 @@ std::vector<Spec> specs() {
   for (const Spec& each :
        {unbiased, stateless, outside, centred, average, lagged, clamped, active, grouped, exact, rawCentred})
     all.push_back(each);
+  for (Spec each : {batchNorm(), powerNorm(), grouped})
+    for (const Per per : {Per::Row, Per::Segment, Per::Feature})
+      for (const bool before : {false, true}) {
+        each.name += " around";
+        each.gate = Spec::Gate{.function = Activation::Silu, .before = before, .per = per};
+        each.residual = Spec::Residual{.after = per == Per::Feature, .stream = true};
+        each.modulate = Spec::Modulate{.scale = true, .shift = true, .per = before ? Per::Row : Per::Segment};
+        each.activation = before ? Activation::Tanh : Activation::None;
+        all.push_back(each);
+      }
   return all;
 }
 
@@ -120,6 +130,7 @@ TEST(OverRanks, OfUnequalRowsGetWhatOneRankGets) {
         if (spec.scale) layer.call.scale = random(kFeatures, 7, 1);
         if (spec.bias) layer.call.bias = random(kFeatures, 8);
         for (size_t row = 0; row < layer.call.mask.size(); ++row) layer.call.mask[row] = row % 3 != 1;
+        fillAround(layer, 9);
         const RunEntry run = [&](Entry entry, const ReferenceCall& call) {
           return evaluated(layer.problem, entry, call);
         };
@@ -135,6 +146,23 @@ TEST(OverRanks, OfUnequalRowsGetWhatOneRankGets) {
           }
         }
       }
+}
+
+TEST(OverRanks, OfSegmentsHaveTheGradientsOfTheirOwn) {
+  Spec spec = batchNorm();
+  spec.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Segment};
+  spec.residual = Spec::Residual{};
+  spec.modulate = Spec::Modulate{.scale = true, .shift = true};
+  Layer layer(spec, {5, 3, 2});
+  layer.call.x = random(30, 1), layer.call.dy = random(30, 2);
+  fillAround(layer, 3);
+  const RunEntry run = [&](Entry entry, const ReferenceCall& call) {
+    return evaluated(layer.problem, entry, call);
+  };
+  const Outputs want = stepOfOne(layer.call, run);
+  const Outputs got = stepOverRanks(layer.problem, layer.call, {2, 0, 3}, Exchange::Sum, run);
+  for (const char* name : {"y", "residual_out", "dx", "dresidual", "dgate", "dmod_scale", "dmod_shift"})
+    expectNear(got.at(name), want.at(name), 1e-12);
 }
 
 TEST(OverRanks, ABatchWithoutARowIsNoStep) {

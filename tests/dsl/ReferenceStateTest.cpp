@@ -218,9 +218,10 @@ TEST(ReferenceState, AndSavedHaveTheShapesOfFieldsForEveryLegalMix) {
     layer.problem.bindings["heads"] = 2;
     layer.call.state = initialState(layer.problem, extents);
     if (layer.problem.mask) layer.call.mask = hardMask(HardMask::Tails, extents, seed);
+    fillAround(layer, seed + 100);
     for (int step = 1; step <= 6; ++step) {
       ReferenceResult result = layer.forward(random(count, seed + step, 0.5));
-      size_t known = 1;  // y
+      size_t known = 1 + spec.hasStream();  // y, residual_out
       for (const Field& field : savedFields(layer.problem)) {
         EXPECT_EQ(values(result, "saved." + field.name).size(), static_cast<size_t>(field.elements(extents)));
         ++known;
@@ -228,6 +229,16 @@ TEST(ReferenceState, AndSavedHaveTheShapesOfFieldsForEveryLegalMix) {
       known += stateFields(layer.problem).size();
       EXPECT_EQ(result.outputs.size(), known);
       result.outputs.merge(layer.backward(random(count, seed - step)).outputs);
+      for (const TensorInfo& each : kTensorTable) {
+        const bool parameter = each.tensor == kDscale || each.tensor == kDbias;  // there, but empty
+        const bool written =
+            isTaken(each, Entry::Backward, hasOf(layer.problem)) && each.written(Entry::Backward);
+        if (!each.written(Entry::Backward) || each.tensor == kY || (parameter && !written)) continue;
+        ASSERT_EQ(result.outputs.contains(std::string(each.name)), written) << each.name;
+        if (written)
+          EXPECT_EQ(values(result, std::string(each.name)).size(),
+                    static_cast<size_t>(layer.elements(each.tensor)));
+      }
       result.outputs["infer"] = layer.infer(random(count, seed)).outputs.at("y");
       for (const Field& field : stateFields(layer.problem)) {
         EXPECT_EQ(layer.call.state.at(field.name).size(), static_cast<size_t>(field.elements(extents)));

@@ -95,6 +95,26 @@ class Layer {
     if (problem.spec->bias) call.bias = Vector(extents.features, 0);
     if (mask) call.mask = std::vector<uint8_t>(extents.totalRows(), 1);
     call.state = initialState(problem, extents);
+    for (Tensor tensor : {kResidual, kGate, kModScale, kModShift})
+      if (isTaken(infoOf(tensor), Entry::Forward, hasOf(problem)))
+        input(tensor) = Vector(elements(tensor), 0);
+  }
+
+  /// The values of an input of the call.
+  Vector& input(Tensor tensor) { return *valuesOf(call, tensor); }
+  int64_t elements(Tensor tensor) const {
+    const Extents& e = call.extents;
+    switch (shapeOf(tensor, hasOf(problem))) {
+      case TensorShape::PerFeature:
+        return e.features;
+      case TensorShape::PerSegment:
+        return e.segments * e.features;
+      case TensorShape::PerRow:
+        return e.totalRows();
+      case TensorShape::Elements:
+        break;
+    }
+    return e.totalRows() * e.features;
   }
 
   ReferenceResult forward(const Vector& x) {
@@ -103,7 +123,7 @@ class Layer {
     for (const auto& [name, quantity] : result.outputs) {
       if (name.starts_with("saved.")) call.saved[name.substr(6)] = quantity.value;
     }
-    return result;
+    return keptStream(result);
   }
   /// Returns the backward of the last forward.
   ReferenceResult backward(const Vector& dy) {
@@ -114,7 +134,7 @@ class Layer {
   }
   ReferenceResult infer(const Vector& x) {
     call.x = x;
-    return run(Entry::Infer);
+    return keptStream(run(Entry::Infer));
   }
   /// Returns the gradient of infer on x.
   ReferenceResult inferBackward(const Vector& x, const Vector& dy) {
@@ -129,9 +149,15 @@ class Layer {
   ReferenceCall call;
 
  private:
+  ReferenceResult keptStream(ReferenceResult result) {
+    if (result.outputs.contains("residual_out")) call.residualOut = result.outputs.at("residual_out").value;
+    return result;
+  }
+
   ReferenceResult run(Entry entry) {
     problem.entry = entry;
     ReferenceCall arguments = call;
+    if (!isBackward(entry)) arguments.residualOut.clear(), arguments.dresidualOut.clear();
     Result<ReferenceResult> result = evaluate(problem, arguments);
     if (!result) {
       ADD_FAILURE() << text(result.errors());
@@ -148,6 +174,19 @@ inline Vector values(const ReferenceResult& result, const std::string& name) {
   return result.outputs.at(name).value;
 }
 
+inline Vector random(int64_t count, uint64_t seed, double mean = 0) {
+  return normalValues(count, DType::F64, seed, mean);
+}
+
+/// Gives the tensors around the norm, and the gradient of a stream, random values.
+inline void fillAround(Layer& layer, uint64_t seed) {
+  for (Tensor tensor : {kResidual, kGate, kModScale, kModShift})
+    if (Vector& input = layer.input(tensor); !input.empty())
+      input = random(layer.elements(tensor), seed + tensor, tensor == kGate ? 0.5 : 0);
+  if (layer.problem.spec->hasStream())
+    layer.call.dresidualOut = random(layer.elements(kDresidualOut), seed + kDresidualOut);
+}
+
 /// Equal to `accuracy` relative to the larger of 1 and the value.
 inline void expectNear(const Vector& got, const Vector& want, double accuracy = 1e-12) {
   ASSERT_EQ(got.size(), want.size());
@@ -155,10 +194,6 @@ inline void expectNear(const Vector& got, const Vector& want, double accuracy = 
     if (std::isnan(want[i]) && std::isnan(got[i])) continue;
     EXPECT_NEAR(got[i], want[i], accuracy * std::max(1.0, std::abs(want[i]))) << "element " << i;
   }
-}
-
-inline Vector random(int64_t count, uint64_t seed, double mean = 0) {
-  return normalValues(count, DType::F64, seed, mean);
 }
 
 }  // namespace normc

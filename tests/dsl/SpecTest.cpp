@@ -78,6 +78,19 @@ TEST(StructuralHash, EveryStructuralFlagEnters) {
       {"an offset", [](Spec& s) { s.scaleOffset = 1; }},
       {"relu", [](Spec& s) { s.activation = Activation::Relu; }},
       {"silu", [](Spec& s) { s.activation = Activation::Silu; }},
+      {"residual", [](Spec& s) { s.residual = Spec::Residual{.after = false, .stream = false}; }},
+      {"residual after", [](Spec& s) { s.residual = Spec::Residual{.after = true}; }},
+      {"stream", [](Spec& s) { s.residual = Spec::Residual{}; }},
+      {"gate", [](Spec& s) { s.gate = Spec::Gate{}; }},
+      {"gate silu", [](Spec& s) { s.gate = Spec::Gate{.function = Activation::Silu}; }},
+      {"gate before", [](Spec& s) { s.gate = Spec::Gate{.before = true}; }},
+      {"gate per segment", [](Spec& s) { s.gate = Spec::Gate{.per = Per::Segment}; }},
+      {"gate per feature", [](Spec& s) { s.gate = Spec::Gate{.per = Per::Feature}; }},
+      {"modulate scale", [](Spec& s) { s.modulate = Spec::Modulate{.scale = true}; }},
+      {"modulate shift", [](Spec& s) { s.modulate = Spec::Modulate{.shift = true}; }},
+      {"modulate", [](Spec& s) { s.modulate = Spec::Modulate{.scale = true, .shift = true}; }},
+      {"modulate per row", [](Spec& s) { s.modulate = Spec::Modulate{.scale = true, .per = Per::Row}; }},
+      {"moment sum", [](Spec& s) { s.moment = Moment::Sum; }},
       {"no affine", [](Spec& s) { s.scale = s.bias = false; }},
       {"epsilon max", [](Spec& s) { s.epsilonMode = EpsilonMode::Max; }},
       {"epsilon outside", [](Spec& s) { s.epsilonMode = EpsilonMode::Outside; }},
@@ -122,6 +135,7 @@ TEST(StructuralHash, DifferentTextsWithoutNumbersHaveDifferentHashes) {
     if (spec.pre) spec.pre->epsilon = 1;
     if (spec.warmup) spec.warmup->steps = 0;
     if (spec.scaleOffset) spec.scaleOffset = 1;
+    if (spec.modulate) spec.modulate->offset = 1;
     EXPECT_TRUE(seen.emplace(hash, spec).first->second == spec) << "seed " << seed;
   }
 }
@@ -170,7 +184,18 @@ TEST(Numbers, HaveTheRangesThatTheRulesGive) {  // C22 to C26
             "epsilon > 0; decay >= 0 < 1; renorm_rmax >= 1; renorm_dmax >= 0; renorm_start >= 0 whole; ");
 }
 
-TEST(Numbers, AnOffsetIsTheLastOne) {
+TEST(Numbers, AModulationHasItsOffsetWhereItHasAScale) {
+  EXPECT_EQ(rangesOf(norm({"reduce features", "affine scale(offset = 1)", "modulate scale, shift"})),
+            "epsilon > 0; scale_offset; mod_offset; ");
+  EXPECT_EQ(rangesOf(norm({"reduce features", "modulate shift"})), "epsilon > 0; ");
+  EXPECT_EQ(numbers(specOf(norm({"reduce features", "modulate scale"}))).back().value, 1);
+  const auto hash = [](const std::string& offset) {
+    return specOf(norm({"reduce features", "modulate scale(offset = " + offset + ")"})).structuralHash();
+  };
+  EXPECT_EQ(hash("1"), hash("0"));
+}
+
+TEST(Numbers, AnOffsetOfTheAffineFollowsTheOthers) {
   const std::string text = "norm n from batch_renorm {\n  affine scale(offset = 0.5), bias\n}\n";
   EXPECT_EQ(rangesOf(text),
             "epsilon > 0; decay >= 0 < 1; renorm_rmax >= 1; renorm_dmax >= 0; renorm_start >= 0 whole; "

@@ -81,6 +81,8 @@ TEST(SavedFields, OfTheBuiltInNorms) {
   EXPECT_EQ(savedOf("rms_norm:forward@f64[*x8]"), "rstd:f64[segments,rows,1] ");
   EXPECT_EQ(savedOf("group_norm:forward@f32[*x8]{groups=4}"),
             "mean:f32[segments,rows,4] rstd:f32[segments,rows,4] ");
+  EXPECT_EQ(savedOf("group_norm:forward@f32[*x8x*]{groups=4,layout=channels_first}"),
+            "mean:f32[segments,4,rows] rstd:f32[segments,4,rows] ");
   EXPECT_EQ(savedOf("instance_norm:forward@f32[*x*x8]{mask}"),
             "mean:f32[segments,d] rstd:f32[segments,d] count:f32[segments] ");
   EXPECT_EQ(savedOf("group_norm_segment:forward@f32[*x*x8]{groups=4}"),

@@ -106,6 +106,43 @@ TEST(Tolerance, OfSumsGrowsMildlyWithTheirLength) {
   EXPECT_LT(toleranceOf(problem, "saved.rstd", {1, 1 << 20, 64}).relative, 8e-7);
 }
 
+// What a gradient is a sum of follows from the shape that the norm gives it.
+TEST(Tolerance, OfGradientsAroundTheNormFollowsTheirShape) {
+  const Extents extents{1000, 4096, 64};
+  Spec spec = layerNorm();
+  spec.modulate = Spec::Modulate{.scale = true, .shift = true};
+  const auto relative = [&](const Spec& of, const char* output) {
+    return toleranceOf(problemOf(of), output, extents).relative;
+  };
+  EXPECT_NEAR(relative(spec, "dmod_scale"), 5e-7 + 32 * 0x1p-24, 1e-9);
+  EXPECT_EQ(relative(spec, "dmod_shift"), relative(spec, "dmod_scale"));
+  spec.modulate->per = Per::Row;
+  EXPECT_EQ(relative(spec, "dmod_scale"), 5e-7);
+  for (const auto& [per, want] : {std::pair(Per::Row, 5e-7), std::pair(Per::Segment, 5e-7 + 32 * 0x1p-24),
+                                  std::pair(Per::Feature, 5e-6)}) {
+    spec.gate = Spec::Gate{.function = Activation::Silu, .before = false, .per = per};
+    EXPECT_NEAR(relative(spec, "dgate"), want, 1e-9);
+  }
+  // The terms of a gate before are dx, with the level of its statistics.
+  Spec batch = batchNorm();
+  batch.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Segment};
+  EXPECT_NEAR(relative(batch, "dgate"), 6e-7 + 32 * 0x1p-24, 1e-9);
+  batch.residual = Spec::Residual{};
+  for (const char* output : {"residual_out", "dresidual", "dx"}) EXPECT_EQ(relative(batch, output), 6e-7);
+}
+
+TEST(Tolerance, OfGradientsAroundTheNormIsOfTheTypeOfTheData) {
+  Spec spec = layerNorm();
+  spec.modulate = Spec::Modulate{.scale = true};
+  spec.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Feature};
+  spec.residual = Spec::Residual{};
+  for (const char* output : {"residual_out", "dresidual", "dgate", "dmod_scale"}) {
+    const Tolerance tolerance = toleranceOf(problemOf(spec, DType::BF16), output, {1, 8, 8});
+    EXPECT_EQ(tolerance.stored, DType::BF16) << output;
+    EXPECT_GT(tolerance.ulps, 0.5) << output;
+  }
+}
+
 TEST(Tolerance, OfF64IsThatOfF32InItsOwnUnit) {
   const Tolerance narrow = toleranceOf(problemOf(layerNorm()), "y", {1, 8, 8});
   const Tolerance wide = toleranceOf(problemOf(layerNorm(), DType::F64), "y", {1, 8, 8});

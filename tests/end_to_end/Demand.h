@@ -22,7 +22,7 @@ struct Demand {
 inline std::vector<std::string> problemsOf(const Demand& demand) {
   std::vector<std::string> problems;
   for (const BuiltinNorm& norm : builtinNorms()) {
-    bool perSegment = norm.spec->reduce == Reduce::Segment || norm.spec->reduce == Reduce::SegmentFeatures;
+    const bool perSegment = norm.spec->needsSegments();
     std::string d = std::to_string(demand.features), options, shape = "*x" + d;
     if (demand.channelsFirst)
       shape = "*x" + d + "x*";

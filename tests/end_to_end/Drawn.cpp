@@ -24,9 +24,9 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
       d.problem.params = DType::F64;
     else if (affine)
       d.problem.params = pick(DType::F32, DType::F32, d.problem.data);
-    bool perSegment = spec.reduce == Reduce::Segment || spec.reduce == Reduce::SegmentFeatures;
     d.problem.layout = pick(Layout::FeaturesLast, Layout::FeaturesLast, Layout::ChannelsFirst);
-    d.problem.segmented = perSegment || d.problem.layout == Layout::ChannelsFirst || random() % 3 == 0;
+    d.problem.segmented =
+        spec.needsSegments() || d.problem.layout == Layout::ChannelsFirst || random() % 3 == 0;
     d.problem.mask = random() % 3 == 0;
     for (const std::string& binding : bindingNames(spec)) d.problem.bindings[binding] = pick(1, 2, 4);
     int64_t groups = 1;

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "dsl/Tolerance.h"
 #include "tests/end_to_end/Compiled.h"
 
 namespace normc {
@@ -21,6 +23,68 @@ TEST(Gate, AsksFewerRowsOfVeryLongOnes) {
   EXPECT_EQ(rowsAsked(65536), (std::set<int64_t>{0, 1, 3, 5, 16}))
       << "a million elements keep the reference busy enough";
   EXPECT_EQ(*rowsAsked(int64_t(1) << 24).rbegin(), 5) << "but never fewer than five";
+}
+
+ReferenceCall argumentsOf(const std::string& problem, const gate::Trial& trial) {
+  auto arguments = gate::argumentsFor(problemOf(problem), trial);
+  if (!arguments) throw std::runtime_error(text(arguments.errors()));
+  return *arguments;
+}
+
+TEST(Gate, FillsTheTensorsAroundANorm) {
+  const gate::Trial trial{.extents = {1, 5, 64}, .data = HardInput::Mean1000};
+  const ReferenceCall call = argumentsOf("rms_norm_residual:backward@bf16[*x64]", trial);
+  ASSERT_EQ(call.residualOut.size(), call.x.size());
+  for (size_t i = 0; i < call.x.size(); ++i) {
+    EXPECT_NEAR(call.residual[i], 1000, 20) << "as hard as x";
+    EXPECT_EQ(call.residualOut[i], round(call.x[i] + call.residual[i], DType::BF16))
+        << "as forward stores it";
+  }
+  EXPECT_EQ(call.dresidualOut.size(), call.x.size());
+  EXPECT_TRUE(argumentsOf("rms_norm_residual:forward@bf16[*x64]", trial).dresidualOut.empty());
+  gate::Trial without = trial;
+  without.placement.leaveOut = {"dresidual_out"};
+  EXPECT_TRUE(argumentsOf("rms_norm_residual:backward@bf16[*x64]", without).dresidualOut.empty());
+
+  const gate::Trial segments{.extents = {3, 5, 64}};
+  const ReferenceCall modulated = argumentsOf("adaptive_layer_norm_zero:forward@f32[*x*x64]", segments);
+  for (const auto* vectors : {&modulated.gate, &modulated.modScale, &modulated.modShift})
+    EXPECT_EQ(vectors->size(), 3u * 64);
+}
+
+TEST(Gate, HasLargeGatesOfBothSignsAndZeros) {
+  const auto range = [](const char* problem, HardInput data) {
+    const auto gates = argumentsOf(problem, {.extents = {1, 33, 64}, .data = data}).gate;
+    EXPECT_NE(std::count(gates.begin(), gates.end(), 0), 0);
+    const auto [least, most] = std::minmax_element(gates.begin(), gates.end());
+    return std::pair(*least, *most);
+  };
+  EXPECT_EQ(range("delta_gated_rms_norm:forward@f32[*x64]", HardInput::Normal), (std::pair{-100., 100.}));
+  EXPECT_EQ(range("delta_gated_rms_norm:forward@f16[*x64]", HardInput::Normal), (std::pair{-30., 30.}));
+  EXPECT_LE(range("gated_rms_norm:forward@f16[*x64]{groups=4}", HardInput::Mean1e4).second, 5)
+      << "what is normalized has to be finite in f16";
+}
+
+TEST(Gate, SpoilsThePaddedRowsOfEveryTensor) {
+  const gate::Trial trial{.extents = {1, 9, 64}, .mask = HardMask::Scattered, .nanPadding = true};
+  const ReferenceCall call = argumentsOf("rms_norm_residual:backward@f32[*x64]{mask}", trial);
+  ASSERT_NE(std::count(call.mask.begin(), call.mask.end(), 0), 0);
+  for (const Tensor tensor : {kX, kDy, kResidual, kResidualOut, kDresidualOut}) {
+    const std::vector<double>& values = *valuesOf(call, tensor);
+    ASSERT_EQ(values.size(), call.x.size()) << name(tensor);
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(std::isnan(values[i]), !call.mask[i / 64]) << name(tensor) << ", " << i;
+  }
+  for (const double scale : call.scale) EXPECT_FALSE(std::isnan(scale));
+}
+
+TEST(Gate, LeavesOutWhatTheNormHas) {
+  std::set<std::string> left;
+  for (const gate::Trial& trial :
+       gate::standardTrials(problemOf("adaptive_layer_norm_zero:backward@f32[*x*x64]"), 64))
+    left.insert(trial.placement.leaveOut.begin(), trial.placement.leaveOut.end());
+  EXPECT_EQ(left, (std::set<std::string>{"dgate", "dmod_scale", "dmod_shift", "dresidual", "dresidual_out",
+                                         "dx", "state_out"}));
 }
 
 }  // namespace

@@ -52,7 +52,9 @@ Schedule draw(uint64_t seed, const Problem& problem, const codegen::cpu::Isa& is
 
 void agree(int seed, std::optional<Entry> only = {}) {
   const auto isa = seed % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
-  const Drawn d = normc::draw(uint64_t(7000 + seed), isa, only);
+  Drawn d = normc::draw(uint64_t(7000 + seed), isa, only);
+  for (uint64_t next = 9000; codegen::halide::whyIllegal(d.problem); ++next)
+    d = normc::draw(next + uint64_t(1000 * seed), isa, only);
   const auto strategies = codegen::legalStrategies(d.problem);  // MLIR's may be another one
   const bool shared = llvm::is_contained(strategies, d.schedule.strategy);
   const Schedule schedule =

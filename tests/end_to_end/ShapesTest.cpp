@@ -109,6 +109,54 @@ INSTANTIATE_TEST_SUITE_P(Norms, Runs,
                                          "batch_norm:infer@f16[*x*x*]{layout=channels_first}",
                                          "mabn:forward@f64[*x*x*]{layout=channels_first}"));
 
+/// Rows with layout channels_first: pieces that are shorter than a vector, begin within cache lines, or are
+/// several; tasks that begin within segments, or take many.
+class AcrossChannels : public testing::TestWithParam<const char*> {};
+
+TEST_P(AcrossChannels, ServesEveryShape) {
+  const Problem problem = problemOf(GetParam());
+  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+    for (int64_t together : {1, 2, 8}) {
+      auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident);
+      schedule.grain = 100 / together, schedule.rows = together, schedule.stream = 8 / together;
+      schedule.unroll = together == 2 ? 2 : 1;
+      auto kernel = compiled(problem, schedule, isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      for (const Extents& extents : {Extents{1, 1000, 8},
+                                     {2, 2300, 12},
+                                     {3, 200, 516},
+                                     {7, 49, 20},
+                                     {2, 64, 4104},
+                                     {17, 100, 4},
+                                     {130, 3, 256},
+                                     {40, 1, 28},
+                                     {2, 96, 132},
+                                     {0, 9, 8},
+                                     {4, 0, 8}}) {
+        for (int64_t padding : {0, 16}) {
+          gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
+          trial.placement.rowPadding = padding;
+          for (normc_plan* plan : {kernel->plan, kernel->large}) {
+            if (!plan) continue;
+            const gate::Verdict verdict = gate::judge(plan, problem, trial);
+            EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
+          }
+        }
+      }
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Norms, AcrossChannels,
+                         testing::Values("layer_norm:forward@f32[*x*x*]{layout=channels_first}",
+                                         "layer_norm:backward@f32[*x*x*]{layout=channels_first}",
+                                         "layer_norm:forward@bf16[*x*x*]{layout=channels_first,mask}",
+                                         "layer_norm:backward@f16[*x*x*]{layout=channels_first,mask}",
+                                         "rms_norm:backward@f64[*x*x*]{layout=channels_first}",
+                                         "group_norm:forward@f32[*x*x*]{groups=4,layout=channels_first}",
+                                         "group_norm:backward@bf16[*x*x*]{groups=4,layout=channels_first}",
+                                         "group_scaling:infer@f16[*x*x*]{groups=4,layout=channels_first}"));
+
 class TallTensor : public testing::TestWithParam<const char*> {};
 
 TEST_P(TallTensor, KeepsItsDigitsInTheKernelThatThePackageChooses) {

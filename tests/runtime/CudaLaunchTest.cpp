@@ -43,6 +43,69 @@ TEST_F(CudaLaunch, HandsOverEveryWordInOrder) {
                                    32, 4, 8}));                               // units, chunk_units, chunks
 }
 
+/// A backward of 2 segments x 4 rows x `features`, with all its tensors.
+struct AroundOnCuda {
+  explicit AroundOnCuda(const host::Package& package, int64_t features = 8, const char* layout = "")
+      : plan(package, std::string("around:backward@f32[*x*x*]") + layout, host::onCuda()) {
+    const Tensor elements =
+        *layout ? Tensor(wide.floats(), {2, features, 4}) : Tensor(wide.floats(), {2, 4, features});
+    const auto vectors = [&](const DeviceBuffer& buffer) {
+      return Tensor(buffer.floats(), {2, features}).onCuda();
+    };
+    call.dy = call.residualOut = elements.onCuda();
+    call.dx =
+        (*layout ? Tensor(dx.floats(), {2, features, 4}) : Tensor(dx.floats(), {2, 4, features})).onCuda();
+    call.gate = Tensor(gate.floats(), {features}).onCuda();
+    call.modScale = vectors(scale), call.modShift = vectors(shift);
+    call.dgate = Tensor(dgate.floats(), {features}).onCuda();
+    call.dmodScale = vectors(dscale), call.dmodShift = vectors(dshift);
+    call.workspace = workspace.buffer();
+    std::memset(workspace.data(), 0xff, call.workspace.bytes);
+  }
+  const Plan plan;
+  const DeviceBuffer wide{1024}, dx{1024}, gate{64}, scale{128}, shift{128}, dgate{64}, dscale{128},
+      dshift{128}, workspace{4096};
+  Call call;
+};
+
+TEST_F(CudaLaunch, ClearsARowForAnInputThatIsLeftOut) {
+  const host::Package package = open(forCuda(around("backward")));
+  const AroundOnCuda on(package);
+  fake_cuda_clear_record();
+  on.plan(on.call);
+  EXPECT_TRUE(driverCalls().ends_with("cuMemsetD8Async cuLaunchKernel cuLaunchKernel")) << driverCalls();
+  const std::vector<uint64_t> words = launches()[0].words;
+  // dy, residual_out, gate, mod_scale, mod_shift, dresidual_out, dx, three gradients, partials: 11 pointers.
+  const auto* row = reinterpret_cast<const float*>(words[5]);
+  for (int f = 0; f < 8; ++f) EXPECT_EQ(row[f], 0) << f;
+  EXPECT_EQ(words[6], word(on.dx));
+  EXPECT_EQ(std::vector<uint64_t>(words.begin() + 11, words.begin() + 19),
+            (std::vector<uint64_t>{32, 8, 32, 8, 0, 0, 32, 8}))
+      << "strides of dy, residual_out, dresidual_out and dx, of no vector";
+  EXPECT_EQ(launches()[0].function, "around_backward");
+
+  Call call = on.call;
+  call.dresidualOut = call.dy;
+  fake_cuda_clear_record();
+  on.plan(call);
+  EXPECT_FALSE(has(driverCalls(), "cuMemsetD8Async")) << "it is given";
+}
+
+TEST_F(CudaLaunch, AlignsTheVectorsOfEachSegment) {
+  package::Kernel kernel = forCuda(around("backward"));
+  kernel.problem += "{layout=channels_first}";
+  kernel.parts.layout = Layout::ChannelsFirst;
+  const host::Package package = open(kernel);
+  const auto function = [&](int64_t features) {
+    const AroundOnCuda on(package, features, "{layout=channels_first}");
+    fake_cuda_clear_record();
+    on.plan(on.call);
+    return launches()[0].function;
+  };
+  EXPECT_EQ(function(8), "around_backward");
+  EXPECT_EQ(function(6), "around_backward_any") << "the second segment's 6 floats begin 24 bytes further";
+}
+
 TEST_F(CudaLaunch, TakesFieldsAsTensorsOfTheirOwn) {
   const host::Package package = open(forCuda(powerNorm("backward")));
   const Plan plan(package, "power_norm:backward@f32[*x*]", host::onCuda());

@@ -44,11 +44,7 @@ class HostLauncher {
     std::vector<normc_operand> operands(kernel.operands.size());
     for (normc_operand& operand : operands) operand = {reinterpret_cast<void*>(*next++), 0, 0, 0};
     for (size_t i = 0; i < operands.size(); ++i) {
-      const package::Operand& operand = kernel.operands[i];
-      static const std::string strided[] = {"x", "y", "dy", "dx", "mask"};
-      if (operand.role != package::Role::Tensor ||
-          std::find(strided, strided + 5, operand.name) == strided + 5)
-        continue;
+      if (!hasStrides(kernel.operands[i])) continue;
       operands[i].segment_stride = *next++;
       operands[i].row_stride = *next++;
     }

@@ -1,5 +1,8 @@
 #include "tests/runtime/CudaSupport.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace normc::test {
 namespace {
 
@@ -10,12 +13,6 @@ void need(CUresult result) {
   const char* name = nullptr;
   cuGetErrorName(result, &name);
   throw std::runtime_error(std::string("the test's own call failed: ") + (name ? name : "?"));
-}
-
-bool hasStrides(const package::Operand& operand) {
-  return operand.role == package::Role::Tensor &&
-         (operand.name == "x" || operand.name == "y" || operand.name == "dy" || operand.name == "dx" ||
-          operand.name == "mask");
 }
 
 size_t wordsOf(const package::Kernel& kernel) {
@@ -34,6 +31,13 @@ std::vector<std::string> symbolsOf(const package::Kernel& kernel) {
 }
 
 }  // namespace
+
+bool hasStrides(const package::Operand& operand) {
+  static const std::string strided[] = {"x",    "y",        "dy",           "dx",
+                                        "mask", "residual", "residual_out", "dresidual_out"};
+  return operand.role == package::Role::Tensor &&
+         std::find(std::begin(strided), std::end(strided), operand.name) != std::end(strided);
+}
 
 package::Kernel forCuda(package::Kernel kernel, const std::string& isa) {
   kernel.device = "cuda";

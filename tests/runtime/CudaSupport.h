@@ -14,6 +14,9 @@ namespace normc::test {
 /// `SYMBOL_any` for other alignments.
 package::Kernel forCuda(package::Kernel kernel, const std::string& isa = "sm_90");
 
+/// True if a launch has the strides of the operand, which is one of a kernel of TestPackage.h.
+bool hasStrides(const package::Operand& operand);
+
 /// PTX that declares the kernel's entries with the parameters of runtime/abi/cuda.h, and does nothing.
 std::string ptxOf(const package::Kernel& kernel);
 /// Returns text that the fake driver accepts as a cubin of the kernel.

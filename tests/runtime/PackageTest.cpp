@@ -304,6 +304,66 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].device is \"a\\u0000b\"; it must not contain a zero byte"));
 }
 
+TEST(Manifest, GivesTheShapesThatANormDecides) {
+  const auto says = [](const std::string& text) { return kInvalid + ("kernels[0]." + text); };
+  const auto refused = [](auto change) {
+    package::Kernel kernel = around("backward");
+    change(kernel);
+    return refusedBytes(packageOf(kernel).bytes());
+  };
+  EXPECT_EQ(refused([](auto&) {}), "accepted");
+  const Json operands = Json::parse(
+      openInMemory(packageOf(around("backward")), context()).manifest())["kernels"][0]["operands"];
+  EXPECT_EQ(operands[2].dump(),
+            R"({"role":"tensor","name":"gate","type":"f32","access":"read","shape":["features"]})");
+  EXPECT_EQ(operands[3]["shape"].dump(), R"(["segments","features"])");
+  EXPECT_FALSE(operands[0].contains("shape")) << "dy has one shape in all norms";
+  EXPECT_EQ(
+      refused([](auto& k) { k.operands[2].shape = {package::kRows, package::kFeatures}; }),
+      says("operands[2].shape is [\"rows\",\"features\"]; it must be [features], [segments, features] or "
+           "[segments, rows, features]"));
+  EXPECT_EQ(refused([](auto& k) { k.operands[2].shape = {}; }),
+            says("operands[2].shape is []; it must be [features], [segments, features] or [segments, rows, "
+                 "features]"));
+  EXPECT_EQ(refused([](auto& k) { k.operands[7].shape = package::factorsOf(TensorShape::Elements); }),
+            says("operands[7].shape is [\"segments\",\"rows\",\"features\"]; it must be that of gate"));
+  EXPECT_EQ(refused([](auto& k) { k.operands[9].shape = {package::kFeatures}; }),
+            says("operands[9].shape is [\"features\"]; it must be that of mod_scale"));
+}
+
+TEST(Manifest, ListsTheTensorsThatAreNoOperands) {
+  const auto says = [](const std::string& text) { return kInvalid + ("kernels[0]." + text); };
+  const auto refused = [](auto change, const char* entry = "backward") {
+    package::Kernel kernel = around(entry);
+    change(kernel);
+    return refusedBytes(packageOf(kernel).bytes());
+  };
+  const std::string ignored =
+      "; it must be an input of a backward, one of x, scale, bias, residual, residual_out, gate, mod_scale, "
+      "mod_shift, and no operand";
+  EXPECT_EQ(refused([](auto& k) { k.ignored = {"x", "weight"}; }),
+            says("ignored[1] is \"weight\"" + ignored));
+  EXPECT_EQ(refused([](auto& k) { k.ignored = {"dy"}; }), says("ignored[0] is \"dy\"" + ignored));
+  EXPECT_EQ(refused([](auto& k) { k.ignored = {"gate"}; }), says("ignored[0] is \"gate\"" + ignored));
+  EXPECT_EQ(refused([](auto& k) { k.ignored = {"scale"}; }, "forward"),
+            says("ignored[0] is \"scale\"" + ignored));
+  EXPECT_EQ(refused([](auto& k) { k.same = {{"dresidual", "x"}}; }),
+            says("same is {\"dresidual\":\"x\"}; a tensor that is no operand equals one that is"));
+  EXPECT_EQ(refused([](auto& k) { k.same = {{"dx", "dy"}}; }),
+            says("same is {\"dx\":\"dy\"}; a tensor that is no operand equals one that is"));
+}
+
+TEST(Manifest, WithoutAListIgnoresWhatOlderPackagesDo) {
+  package::Kernel kernel = around("backward");
+  kernel.ignored = std::nullopt;
+  const host::Package package = openInMemory(packageOf(kernel), context());
+  EXPECT_FALSE(Json::parse(package.manifest())["kernels"][0].contains("ignored"));
+  std::string ignored;
+  for (const normc_tensor_info& info : Plan(package, "around:backward@f32[*x*x*]").tensors())
+    if (info.use == NORMC_TENSOR_IGNORED) ignored += std::string(info.name) + " ";
+  EXPECT_EQ(ignored, "x scale bias ");
+}
+
 /// A package without blobs whose manifest is this text, right in all else.
 std::string withManifest(const std::string& text) {
   std::string bytes("NORMCPK\0\1\0\0\0\0\0\0\0", 16);

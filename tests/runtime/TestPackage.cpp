@@ -189,6 +189,44 @@ Kernel sums(const std::string& entry, std::optional<int64_t> features) {
   return result;
 }
 
+Kernel around(const std::string& entry) {
+  Kernel result = kernel("around", entry, {});
+  result.problem = "around:" + entry + "@f32[*x*x*]";
+  result.parts.segmented = true;
+  const auto shaped = [](const char* name, Shape shape, bool written = false) {
+    Operand operand = tensor(name, written);
+    operand.shape = std::move(shape);
+    return operand;
+  };
+  const Shape segments = {kSegments, kFeatures};
+  if (entry == "forward") {
+    result.operands = {tensor("x"),
+                       tensor("residual"),
+                       shaped("gate", {kFeatures}),
+                       shaped("mod_scale", segments),
+                       shaped("mod_shift", segments),
+                       tensor("residual_out", true),
+                       tensor("y", true)};
+    result.phases = {overRows("around_forward")};
+  } else {
+    result.operands = {tensor("dy"),
+                       tensor("residual_out"),
+                       shaped("gate", {kFeatures}),
+                       shaped("mod_scale", segments),
+                       shaped("mod_shift", segments),
+                       tensor("dresidual_out"),
+                       tensor("dx", true),
+                       shaped("dgate", {kFeatures}, true),
+                       shaped("dmod_scale", segments, true),
+                       shaped("dmod_shift", segments, true),
+                       partials("partial_gate")};
+    result.ignored = {"x", "residual"};
+    result.same = {{"dresidual", "dx"}};
+    result.phases = {{"around_backward", "apply", {kSegments}, 1, 1, 8}, overFeatures("around_finish")};
+  }
+  return result;
+}
+
 package::Writer packageOf(std::vector<Kernel> kernels) {
   package::Writer writer({{"normc", "test"}});
   for (Kernel& one : kernels) add(writer, std::move(one));

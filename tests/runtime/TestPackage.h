@@ -23,6 +23,10 @@ package::Kernel warmup(const std::string& entry);
 /// forward_reduce writes rows and sums of squares, commit makes psi2 of them.
 package::Kernel sums(const std::string& entry, std::optional<int64_t> features = {});
 
+/// h = x + residual, and of it, without statistics, y = gate ((1 + mod_scale) h + mod_shift): what may stand
+/// around a norm. The problem has segments; `residual_out` is h, and there is a gate for each feature.
+package::Kernel around(const std::string& entry);
+
 /// layer_norm, power_norm, the probes: one package for most tests, and for the examples.
 package::Writer standardPackage();
 /// A package of one kernel.

@@ -205,3 +205,49 @@ EXPORT void sums_commit(Args args, int64_t task) {
     vector(args, 2)[f] = (float)(sum / n);
   }
 }
+
+/* ---------------------------------------------------------------- around -- */
+/* forward: x residual gate mod_scale mod_shift | residual_out y; one phase over rows. */
+EXPORT void around_forward(Args args, int64_t task) {
+  for (int64_t row = first(args, 0, task); row < last(args, 0, task); ++row) {
+    const int64_t segment = row / args->rows * args->features;
+    const float *x = line(args, 0, row, 0), *residual = line(args, 1, row, 0), *gate = vector(args, 2),
+                *scale = vector(args, 3) + segment, *shift = vector(args, 4) + segment;
+    float *out = line(args, 5, row, task), *y = line(args, 6, row, task);
+    for (int64_t f = 0; f < args->features; ++f) {
+      const float h = x[f] + residual[f];
+      out[f] = h;
+      y[f] = gate[f] * ((1 + scale[f]) * h + shift[f]);
+    }
+  }
+}
+
+/* backward: dy residual_out gate mod_scale mod_shift dresidual_out | dx dgate dmod_scale dmod_shift, partials
+ * of dgate; segments, then features. */
+EXPORT void around_backward(Args args, int64_t task) {
+  const float* gate = vector(args, 2);
+  float* partial = vector(args, 10) + task * args->features;
+  for (int64_t f = 0; f < args->features; ++f) partial[f] = 0;
+  for (int64_t segment = first(args, 0, task); segment < last(args, 0, task); ++segment) {
+    const int64_t at = segment * args->features;
+    const float *scale = vector(args, 3) + at, *shift = vector(args, 4) + at;
+    float *dscale = vector(args, 8) + at, *dshift = vector(args, 9) + at;
+    for (int64_t f = 0; f < args->features; ++f) dscale[f] = dshift[f] = 0;
+    for (int64_t row = segment * args->rows; row < (segment + 1) * args->rows; ++row) {
+      const float *dy = line(args, 0, row, 0), *h = line(args, 1, row, 0), *more = line(args, 5, row, 0);
+      float* dx = line(args, 6, row, task);
+      for (int64_t f = 0; f < args->features; ++f) {
+        const float gradient = dy[f], dm = gradient * gate[f];
+        partial[f] += gradient * ((1 + scale[f]) * h[f] + shift[f]);
+        dscale[f] += dm * h[f];
+        dshift[f] += dm;
+        dx[f] = dm * (1 + scale[f]) + more[f];
+      }
+    }
+  }
+}
+
+EXPORT void around_finish(Args args, int64_t task) {
+  for (int64_t f = first(args, 1, task); f < last(args, 1, task); ++f)
+    addPartials(args, 10, f, &vector(args, 7)[f]);
+}

@@ -41,14 +41,30 @@ NpyArray readInput(Tensor tensor, DType type, const std::string& file, Output& o
   return array;
 }
 
+/// The operand of a tensor; null if the kernel has none.
+const package::Operand* operandOf(const package::Kernel& kernel, Tensor tensor) {
+  for (const package::Operand& operand : kernel.operands)
+    if (operand.role == package::Role::Tensor && operand.tensor == tensor) return &operand;
+  return nullptr;
+}
+
 /// The tensors of a kernel that it writes, or reads, in the order of the table.
 std::vector<Tensor> tensorsOf(const package::Kernel& kernel, bool written) {
   std::vector<Tensor> tensors;
   for (const TensorInfo& each : kTensorTable)
-    for (const package::Operand& operand : kernel.operands)
-      if (operand.role == package::Role::Tensor && operand.tensor == each.tensor && each.written() == written)
-        tensors.push_back(each.tensor);
+    if (const package::Operand* operand = operandOf(kernel, each.tensor);
+        operand && operand->written() == written)
+      tensors.push_back(each.tensor);
   return tensors;
+}
+
+/// Refuses an output that has no file of its own because it is equal to another tensor.
+void refuseSame(const FileMap& outputs, const package::Kernel& kernel) {
+  for (const auto& [of, other] : kernel.same)
+    if (outputs.contains(of))
+      throw usage(
+          kernel.problem + " does not write " + inQuotes(of) + ", because it is equal to " + inQuotes(other),
+          "leave out --out " + of);
 }
 
 std::vector<std::string> namesOf(const std::vector<Tensor>& tensors) {
@@ -77,16 +93,22 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
                   "call it through the C API; docs/many-ranks.md shows how");
   const std::vector<Tensor> reads = tensorsOf(kernel, false), writes = tensorsOf(kernel, true);
   refuseUnknown(inputs, namesOf(reads), "--in", problem);
+  refuseSame(outputs, kernel);
   refuseUnknown(outputs, namesOf(writes), "--out", problem);
-  for (const std::string& name : namesOf(reads))
-    if (!inputs.contains(name))
-      throw usage(problem + " needs --in " + name + "=FILE.npy", "its inputs are " + joined(namesOf(reads)));
   std::map<Tensor, NpyArray> arrays;
-  for (const Tensor tensor : reads)
-    arrays[tensor] = readInput(tensor, typeOf(tensor), inputs.at(std::string(name(tensor))), out);
-  const auto wide = std::find_if(reads.begin(), reads.end(), isXSized);
+  for (const Tensor tensor : reads) {
+    const auto file = inputs.find(std::string(name(tensor)));
+    if (file != inputs.end())
+      arrays[tensor] = readInput(tensor, typeOf(tensor), file->second, out);
+    else if (!infoOf(tensor).mayBeLeftOut())
+      throw usage(problem + " needs --in " + std::string(name(tensor)) + "=FILE.npy",
+                  "its inputs are " + joined(namesOf(reads)));
+  }
+  const auto wide = std::find_if(reads.begin(), reads.end(), [&](Tensor tensor) {
+    return operandOf(kernel, tensor)->tensorShape == TensorShape::Elements;
+  });
   if (wide == reads.end()) throw refused("the kernel reads no tensor with rows and features");
-  xShape_ = arrays.at(*wide).shape;
+  x_ = *wide, xShape_ = arrays.at(x_).shape;
   makeArguments(arrays, writes);
   planned.callOf(arguments_->sizes());
 }
@@ -96,12 +118,12 @@ DType RunCall::typeOf(Tensor tensor) const { return normc::typeOf(tensor, parts_
 normc_sizes RunCall::sizes() const {
   const bool segmented = parts_.segmented, channelsFirst = parts_.channelsFirst();
   if (xShape_.size() < (segmented ? 3 : 2))
-    throw refused("x has the shape " + shapeText() + "; " + parts_.text() + " takes at least " +
-                  (segmented ? "three" : "two") + " dimensions");
+    throw refused(std::string(name(x_)) + " has the shape " + shapeText() + "; " + parts_.text() +
+                  " takes at least " + (segmented ? "three" : "two") + " dimensions");
   const int64_t features = channelsFirst ? xShape_[1] : xShape_.back();
   if (parts_.features && *parts_.features != features)
-    throw refused("x has " + counted(features, "feature") + "; " + parts_.text() + " is for " +
-                  std::to_string(*parts_.features));
+    throw refused(std::string(name(x_)) + " has " + counted(features, "feature") + "; " + parts_.text() +
+                  " is for " + std::to_string(*parts_.features));
   int64_t rows = 1;
   const auto first = xShape_.begin() + (channelsFirst ? 2 : segmented ? 1 : 0);
   for (auto size = first; size != xShape_.end() - (channelsFirst ? 0 : 1); ++size) rows *= *size;
@@ -115,8 +137,7 @@ void RunCall::makeArguments(const std::map<Tensor, NpyArray>& inputs, const std:
   for (const auto& [tensor, array] : inputs)
     layouts[tensor] = gate::TensorLayout::compact(typeOf(tensor), array.shape);
   for (const Tensor tensor : outputs)
-    layouts[tensor] = gate::TensorLayout::compact(
-        typeOf(tensor), isXSized(tensor) ? xShape_ : std::vector<int64_t>{sizes.features});
+    layouts[tensor] = gate::TensorLayout::compact(typeOf(tensor), shapeOf(tensor, sizes));
   arguments_.emplace(
       gate::Arguments(planned_.plan.get(), parts_.entry, sizes, std::move(layouts), device_.get()),
       gate::Placement{.stateInPlace = false});
@@ -126,6 +147,12 @@ void RunCall::makeArguments(const std::map<Tensor, NpyArray>& inputs, const std:
   state().memory.download();
   if (device_) device_->synchronize();
   for (const auto& [tensor, array] : inputs) store(array, typeOf(tensor), (*arguments_)[tensor]);
+}
+
+std::vector<int64_t> RunCall::shapeOf(Tensor output, const normc_sizes& sizes) const {
+  const TensorShape shape = operandOf(planned_.kernel(), output)->tensorShape;
+  if (shape == TensorShape::PerFeature) return {sizes.features};
+  return shape == TensorShape::PerSegment ? std::vector{sizes.segments, sizes.features} : xShape_;
 }
 
 void RunCall::upload() { arguments_->upload(); }

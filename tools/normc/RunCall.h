@@ -21,7 +21,8 @@ using FileMap = std::map<std::string, std::string>;
 
 class RunCall {
  public:
-  /// Reads the inputs and makes room for every output. The sizes are those of x.
+  /// Reads the inputs and makes room for every output. The sizes are those of the first input with rows and
+  /// features.
   RunCall(Planned&, const FileMap& inputs, const FileMap& outputs, Output&);
 
   /// Before the call: to be filled from folders.
@@ -52,6 +53,7 @@ class RunCall {
  private:
   DType typeOf(Tensor) const;
   normc_sizes sizes() const;
+  std::vector<int64_t> shapeOf(Tensor output, const normc_sizes&) const;
   int64_t rowsOfColumn() const;
   void makeArguments(const std::map<Tensor, NpyArray>& inputs, const std::vector<Tensor>& outputs);
 
@@ -59,6 +61,7 @@ class RunCall {
   std::unique_ptr<gate::CudaDevice> device_;  ///< null on the CPU; outlives the memory below
   FileMap outputs_;
   ProblemText parts_;
+  Tensor x_ = kX;  ///< the tensor that gives the sizes
   std::vector<int64_t> xShape_;
   std::optional<gate::GuardedArguments> arguments_;
 };

@@ -36,7 +36,8 @@ class CpuCompilation : public Compilation {
   llvm::Error plan(StringRef symbol) {
     if (auto reason = cpu::whyIllegal(problem_, schedule_, isa_))
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
-    if (auto error = Compilation::plan(schedule_.strategy, symbol, schedule_.vector)) return error;
+    const int64_t vector = problem_.layout == Layout::FeaturesLast ? schedule_.vector : 0;
+    if (auto error = Compilation::plan(schedule_.strategy, symbol, vector)) return error;
     // From sweeps to sweeps; the manifest describes the result.
     return run("planning", attachSchedule(schedule_));
   }

@@ -97,6 +97,10 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   return std::nullopt;
 }
 
+bool isAcrossChannels(const Problem& problem) {
+  return problem.layout == Layout::ChannelsFirst && problem.spec->reduce == Reduce::Features;
+}
+
 bool canStoreInTurn(const Problem& problem, Strategy strategy) {
   if (problem.layout == Layout::ChannelsFirst)
     return problem.spec->perFeature() && strategy == Strategy::Resident;
@@ -229,7 +233,8 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   const bool backward = isBackward(problem.entry);
   // The length of a run is unknown and may be a page. So the step has few runs: enough to share the cost of a
   // statistic, and they fit in the first-level cache.
-  if (problem.layout == Layout::ChannelsFirst) return backward ? 2 : 4;
+  if (problem.layout == Layout::ChannelsFirst)
+    return (backward ? 2 : 4) * (isAcrossChannels(problem) ? 2 : 1);
   const int64_t width = statisticWidth(problem), offsets = pageOffsetsOfRows(problem);
   if (isShortUnalignedRow(problem, isa) && sharesOnlySums(problem)) return 2;
   if (!perFeature && width) {
@@ -273,7 +278,7 @@ bool usesColumnTiles(const Problem& problem, Strategy strategy) {
 
 llvm::SmallVector<Strategy, 2> strategies(const Problem& problem) {
   llvm::SmallVector<Strategy, 2> legal = legalStrategies(problem);
-  for (Strategy s : {Strategy::Streamed, Strategy::Split})
+  for (Strategy s : {Strategy::Streamed, Strategy::Resident, Strategy::Split})
     if (!llvm::is_contained(legal, s) && !codegen::whyIllegal(problem, s)) legal.push_back(s);
   return legal;
 }
@@ -328,6 +333,7 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
 /// prefetched; without prefetch many concurrent streams are slower than one. A narrow row alone is written so
 /// soon that memory is hardly idle, unless its type has to be converted.
 static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
+  if (isAcrossChannels(problem)) return 4;
   // A task may have fewer channels than a step would take.
   if (problem.layout == Layout::ChannelsFirst) return strategy == Strategy::Streamed ? 1 : 4;
   const bool wide = bytes(problem.data) > 2, backward = isBackward(problem.entry);
@@ -369,6 +375,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // A task is worth waking a thread for, and the partial sums that it leaves are little work compared with
   // it.
   const bool partials = perFeature || isBackward(problem.entry);
+  if (isAcrossChannels(problem)) s.grain = rowsOf(kRunsTaskBytes, problem, 4096);
   if (problem.layout == Layout::FeaturesLast && (perFeature || perRow)) {
     s.grain = rowsOf(partials ? kTaskBytes : kTaskBytes / 4, problem, 512);
     if (partials && perRow)
@@ -377,7 +384,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   if (problem.layout == Layout::ChannelsFirst && strategy == Strategy::Streamed)
     s.grain = std::max(rowsOf(kRunsTaskBytes, problem, 4096), kRunsTaskRows);
   s.scalarTail = (narrow(problem) && !isa.masks16) || endsInHalves(problem, isa, s);
-  s.fetch = problem.layout == Layout::FeaturesLast && (perFeature || perRow);
+  s.fetch = perRow || (problem.layout == Layout::FeaturesLast && perFeature);
   s.stream = rowsOfLargeCall(problem, strategy);
   if (usesColumnTiles(problem, strategy)) {
     // In wide tiles of a backward the terms of two rows are added first, so that sums are updated half as

@@ -55,6 +55,10 @@ std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa
 /// Returns the number of elements of a row that share one statistic of it; 0 if no statistic is of one row.
 int64_t statisticWidth(const Problem&);
 
+/// True if a statistic is of a row whose features do not lie together, with layout channels_first. Then
+/// `rows` and `stream` count the features of a step, and `unroll` the vectors of rows.
+bool isAcrossChannels(const Problem&);
+
 /// True if a step of a task writes several rows, or channels, each complete, so that they can be stored one
 /// after the other (`in_turn`).
 bool canStoreInTurn(const Problem&, Strategy);

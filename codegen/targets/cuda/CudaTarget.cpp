@@ -44,7 +44,7 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
     return list;
   }
   std::optional<std::string> whyIllegal() override {
-    std::optional<std::string> reason = whyIllegalOnSomeTarget(problem_, Strategy::Streamed);
+    std::optional<std::string> reason = whyOnCpuAlone(problem_);
     for (Strategy strategy : legalStrategies(problem_)) {
       const KernelTraits& traits = traitsOf(strategy);
       reason = cuda::whyIllegal(traits, defaultSchedule(traits, arch_, strategy), arch_);

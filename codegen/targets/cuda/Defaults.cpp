@@ -19,6 +19,12 @@ static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
   return arch.clusters() && arch.accessBytes <= 16 ? 96 : 80;
 }
 
+/// Returns the elements that a thread holds where `elements` were seen to fit. That was with x, and with dy
+/// in a backward; a residual or a gate takes its part of the registers.
+static int64_t fitting(int64_t elements, const KernelTraits& traits) {
+  return traits.backward && traits.mostReads > 2 ? elements * 2 / traits.mostReads : elements;
+}
+
 /// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target`
 /// accesses a thread, in a block of at most `threads`. False if there are none.
 static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups,
@@ -51,11 +57,12 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
 /// computes while the first waits for memory. Longer rows get larger blocks, then full registers.
 static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
   // Bytes in flight hide latency. Sums per feature cost two registers an element.
-  const int64_t elements = traits.partials ? 16 : 32, most = traits.partials ? 32 : 64;
+  const int64_t elements = fitting(traits.partials ? 16 : 32, traits),
+                most = fitting(traits.partials ? 32 : 64, traits);
   // No spills were seen with these limits: of a block, of a cluster with its larger addresses, of blocks of
   // 512.
-  const int64_t some = traits.partials ? 24 : traits.dataBytes == 4 ? 32 : 48, ofMany = 40;
-  const int64_t ofLarge = traits.partials || traits.dataBytes == 4 ? 16 : 24;
+  const int64_t some = fitting(traits.partials ? 24 : traits.dataBytes == 4 ? 32 : 48, traits), ofMany = 40;
+  const int64_t ofLarge = fitting(traits.partials || traits.dataBytes == 4 ? 16 : 24, traits);
   const int64_t count = traits.width / s.vector;
   struct Limit {
     int64_t threads, elements, clusters;
@@ -147,7 +154,7 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
                  : 2;  // registers for loads in flight, without spills
   if (traits.columns || traits.backward)
     s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
-  s.rows = std::clamp<int64_t>((traits.backward || traits.columns ? 16 : 32) / s.vector, 1,
+  s.rows = std::clamp<int64_t>(fitting(traits.backward || traits.columns ? 16 : 32, traits) / s.vector, 1,
                                4);  // loads in flight against registers
   s.tile = 1;
   if (traits.blocks) {
@@ -179,7 +186,7 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   if (traits.columns) {  // 128 bytes of a row, so that there are many blocks of many rows
     s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * traits.dataBytes)));
     if (traits.sweepsColumnsTwice)
-      s.hold = heldElements(traits, arch) / (s.rows * s.vector * (traits.backward ? 2 : 1));
+      s.hold = heldElements(traits, arch) / (s.rows * s.vector * traits.columnReads);
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   return s;

@@ -24,7 +24,7 @@ int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
   int64_t values = traits.lines ? held * traits.reads : std::max<int64_t>(held, s.vector * s.rows);
   int64_t sums = (traits.lines || traits.blocks ? traits.partials : 2) * s.tile * s.vector;
   if (s.prefetch.kind == Prefetch::Registers) values += held * traits.reads * traits.dataBytes / 4;
-  if (traits.columns) values += s.hold * s.rows * s.vector * (traits.backward ? 2 : 1);
+  if (traits.columns) values += s.hold * s.rows * s.vector * traits.columnReads;
   if (s.shared) values += s.vector * traits.reads;  // an access that was in shared memory
   return values + sums + (traits.partials ? s.tile * s.vector : 0) + 32;
 }
@@ -148,6 +148,10 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
   const std::string grid = "grid = " + std::to_string(s.grid);
   if (s.grid < 1) return grid + "; legal: at least 1";
   if (s.grid == 1) return std::nullopt;
+  if (traits.bySegment)
+    return grid +
+           " blocks that wait for each other, but a device does not hold those of all segments at once, and "
+           "sums over the rows of a segment need tasks of each; legal: 1";
   const bool rows = traits.lines && !traits.columns && !traits.conditional,
              columns = traits.columns && !traits.lines && !traits.segmentColumns && traits.sweepsColumnsTwice;
   if (traits.blocks || traits.streams || !(rows || columns))
@@ -162,7 +166,7 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
     return grid + " blocks that share rows, with team = " + std::to_string(s.team) + " for each of " +
            std::to_string(traits.groups) + " groups in " + std::to_string(s.threads) +
            " threads; legal: whole warps of 32 that divide them";
-  const int64_t held = s.hold * s.rows * s.vector * (traits.backward ? 2 : 1);
+  const int64_t held = s.hold * s.rows * s.vector * traits.columnReads;
   if (columns && held > kHeldOverGrid && !arch.clusters())
     return "hold = " + std::to_string(s.hold) + " keeps " + std::to_string(held) +
            " elements of a thread; beside what blocks of a grid tell each other " + arch.name +

@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/Schedule.h"
 
+#include "codegen/Manifest.h"
 #include "codegen/targets/Knobs.h"
 #include "codegen/targets/cuda/Legality.h"
 #include "llvm/Support/MathExtras.h"
@@ -122,7 +123,7 @@ static bool isPeelable(PhaseOp phase) {
 static bool isCongruent(PhaseOp phase) {
   auto kernel = phase->getParentOfType<KernelOp>();
   int64_t bodies = 0;
-  bool rows = kernel.featuresLast();
+  bool rows = kernel.featuresLast() && !phase.getBySegment();  // a task takes rows of its neighbours
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
     const bool stream = slab.getKind() == SlabKind::Stream;
@@ -233,11 +234,13 @@ KernelTraits traitsOf(KernelOp kernel) {
     if (t.isXSized()) traits.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
     traits.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
   }
+  traits.columnReads = traits.backward ? 2 : 1;
   traits.updatesState = traits.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) {
                           return t.getRole() == package::Role::StateOut;
                         });
   llvm::SmallPtrSet<mlir::Operation*, 4> before;
   for (auto phase : kernel.getOps<PhaseOp>()) {
+    traits.bySegment |= phase.getBySegment();
     auto here = readIn(phase);
     for (TensorOp t : here) traits.rereads |= before.contains(t);
     before.insert(here.begin(), here.end());
@@ -262,10 +265,18 @@ KernelTraits traitsOf(KernelOp kernel) {
                                             [](SweepOp sweep) { return !sweep.getCondition(); });
       traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
       traits.segmentColumns |= slab.isPer(Axis::Segment);
+      traits.columnReads = std::max<int64_t>(traits.columnReads, readAlways(slab).size());
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.getOps<SweepOp>()) traits.columnSums += sweep.getSums().size();
     }
+    llvm::SmallPtrSet<mlir::Operation*, 4> read;
+    for (auto sweep : slab.getOps<SweepOp>())
+      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
+        if (auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)); t.isXSized())
+          read.insert(t);
+    traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
     if (column || kind == SlabKind::Stream) return;
+    traits.reads = std::max<int64_t>(traits.reads, read.size());
     const int64_t groups = slab.groups();
     if (line)
       traits.conditional |=
@@ -276,7 +287,6 @@ KernelTraits traitsOf(KernelOp kernel) {
       traits.width = traits.features / groups;
     }
     traits.runPartials |= adds;
-    llvm::SmallPtrSet<mlir::Operation*, 4> read;
     for (auto sweep : slab.getOps<SweepOp>()) {
       int64_t here = 0;
       for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
@@ -287,12 +297,7 @@ KernelTraits traitsOf(KernelOp kernel) {
           traits.runPartials = true;
       }
       traits.partials += here;
-      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
-        if (t.isXSized()) read.insert(t);
-      }
     }
-    traits.reads = std::max<int64_t>(traits.reads, read.size());
   });
   return traits;
 }
@@ -350,6 +355,7 @@ static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   Launch launch{.threads = kVectorThreads, .blocks = 1};
+  if (!hasSweeps(phase) && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;

@@ -73,7 +73,8 @@ struct KernelTraits {
   int64_t width = 0;                ///< of one run along the contiguous axis; 0: any
   int64_t partials = 0;             ///< sums per feature inside a line or a block
   bool runPartials = false;         ///< some partial is summed along the run, as with channels first
-  int64_t reads = 1;                ///< X-sized tensors that one slab reads
+  int64_t reads = 1;                ///< X-sized tensors that one line or block reads
+  int64_t mostReads = 1;            ///< the same of any slab
   bool backward = false;            ///< there is a dy
   bool updatesState = false;        ///< backward updates a state (nu)
   bool sweepsColumnsTwice = false;  ///< a column is swept for its statistics and then again
@@ -82,6 +83,8 @@ struct KernelTraits {
   bool f64Statistics = false;       ///< statistics in f64
   bool rereads = false;             ///< a phase reads an X-sized tensor that one before it has read
   bool conditional = false;         ///< a sweep of a line has a condition
+  bool bySegment = false;           ///< a phase is cut by segment
+  int64_t columnReads = 1;          ///< X-sized tensors that a column reads
   bool peelable =
       false;  ///< every phase can peel its runs, so operands may begin anywhere and accesses are wide
   bool congruent = false;  ///< the same if runs stay in registers, because some phases take congruent rows

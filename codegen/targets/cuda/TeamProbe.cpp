@@ -13,7 +13,10 @@ static constexpr int64_t kLeastProbed = 4;
 
 Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   if (kind_ == Kind::Run) return probeRun(op, replica);
-  auto isHeld = [&](StringRef t) { return llvm::is_contained(columnRows_.tensors, f_.tensor(t)); };
+  auto isHeld = [&](StringRef name) {
+    TensorOp t = f_.tensor(name);
+    return !t.isXSized() || llvm::is_contained(columnRows_.tensors, t);
+  };
   if (llvm::all_of(op.tensors(), isHeld) && !f_.kernel().hasMask() &&
       k_.threads() / run_.place.span >= probedRows_)
     return probeHeld(op, replica);
@@ -40,7 +43,7 @@ Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
         Value here = held_.find(t, replica.index, position.index);
         if (here && position.index >= 0) return here;
         return access_->load(k_.both(replica.active, position.inside), t,
-                             access_->along(replica.at, position), lanes, replica.index);
+                             access_->along(replica.at, position), lanesBeside(t, lanes), replica.index);
       });
     };
     Value asked = l_.addf(at(begin), at(middle));

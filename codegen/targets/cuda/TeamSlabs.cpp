@@ -279,7 +279,8 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
   if (kind_ != Kind::Run) held_.clear();
   if (holds())
     for (auto probe : s.getOps<ProbeOp>())
-      for (StringRef name : probe.tensors()) held_.fetch(f_.tensor(name), replicas);
+      for (StringRef name : probe.tensors())
+        if (TensorOp t = f_.tensor(name); t.isXSized()) held_.fetch(t, replicas);
   for (Operation& op : s.getBody().front()) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (sweep)

@@ -47,8 +47,9 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       if (!v && position.index >= 0) v = held_.vector(t, position.index);
       if (!v && position.index >= 0) v = held_.find(t, r, position.index);
       if (!v) {
-        Value condition =
-            t.isXSized() ? k_.both(replica.active, column ? inside_ : position.inside) : Value();
+        // Rows that a column keeps may be behind the last segment.
+        const bool guarded = t.isXSized() || (column && t.hasAxis(Axis::Segment) && t.hasAxis(Axis::Feature));
+        Value condition = guarded ? k_.both(replica.active, column ? inside_ : position.inside) : Value();
         if (position.slot && sharedRuns_.has(t))
           v = sharedRuns_.load(t, position, condition);
         else

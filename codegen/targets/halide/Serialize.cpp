@@ -41,6 +41,7 @@ class Writer {
           values_.clear();
           j_.attribute("name", phase.getSymName());
           axes("units", phase.getUnits());
+          if (phase.getBySegment()) j_.attribute("by_segment", true);
           body(phase.getBody().front());
         });
     });
@@ -113,6 +114,7 @@ class Writer {
       region(op);
     } else if (auto fold = dyn_cast<FoldOp>(op)) {
       j_.attribute("text", word(fold.getAxis(), fold.getChunkOf()));
+      if (fold.getOfSegment()) j_.attribute("in_segment", true);
       j_.attribute("integer", int64_t(fold.getExtent().value_or(0)));
       symbols("reads", fold.getReads());
       values("in", fold.getInit());

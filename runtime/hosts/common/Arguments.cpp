@@ -38,9 +38,13 @@ Operands::Operands(const Prepared& plan) {
   firstRow = firstParameter + plan.readsScale + plan.readsBias;
   const size_t made = count(plan.state, NORMC_FIELD_WRITTEN) + plan.dscale + plan.dbias + makesPartial(entry);
   sums = made > 0;
-  inputs = firstRow + plan.request.mask + (isBackward(entry) ? plan.saved.size() : 0) + takesPartials(entry) +
-           count(plan.state, NORMC_FIELD_READ);
-  outputs = plan.y + plan.dx + made + (isForward(entry) ? plan.saved.size() : 0);
+  for (const Around& each : plan.around) {
+    inputs += each.isRead();
+    outputs += each.isWritten();
+  }
+  inputs += firstRow + plan.request.mask + (isBackward(entry) ? plan.saved.size() : 0) +
+            takesPartials(entry) + count(plan.state, NORMC_FIELD_READ);
+  outputs += plan.y + plan.dx + made + (isForward(entry) ? plan.saved.size() : 0);
 }
 
 Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor> outputs)
@@ -64,6 +68,11 @@ Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span
   if (plan.request.mask) args_.mask = in++;
   if (plan.y) args_.y = elements(*out++);
   if (plan.dx) args_.dx = elements(*out++);
+  for (const Around& each : plan.around) {
+    if (!each.isRead() && !each.isWritten()) continue;
+    DLTensor& tensor = each.isRead() ? *in++ : *out++;
+    args_.*each.row->argument = each.shape == NORMC_TENSOR_ELEMENTS ? elements(tensor) : &tensor;
+  }
   if (isForward(entry) || isBackward(entry)) {
     DLTensor*& from = isForward(entry) ? out : in;
     for (size_t i = 0; i < plan.saved.size(); ++i) saved_[i] = from++;

@@ -1,12 +1,13 @@
 // One call of a norm over tensors that a host has made: hosts whose operators take all results as arguments
 // (XLA, tvm-ffi) hand them over in one order, which this file defines.
 //
-//   inputs   x dy scale bias mask saved... partials state...
-//   results  y dx saved... dscale dbias state... partial
+//   inputs   x dy scale bias mask around... saved... partials state...
+//   results  y dx around... saved... dscale dbias state... partial
 //
 // An entry has those of them that its plan reads or can write: a backward reads saved statistics and a
 // forward makes them; scale, bias and the state as the norm has them; mask if the request has one; partials
-// and a partial where the entry is one of those for statistics over ranks.
+// and a partial where the entry is one of those for statistics over ranks. `around` are the tensors around
+// the norm that the plan reads, or can write (Around.h).
 #pragma once
 
 #include <array>
@@ -55,7 +56,7 @@ class Arguments {
   struct OneRow {
     int64_t shape[2], strides[2];
   };
-  std::array<OneRow, 3> oneRows_;  ///< for x, dy, and y or dx
+  std::array<OneRow, 3 + kAround.size()> oneRows_;  ///< for x, dy, y or dx, and what is around
   size_t oneRowsUsed_ = 0;
 };
 

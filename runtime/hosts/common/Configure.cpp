@@ -63,6 +63,18 @@ json fieldsOf(const std::vector<normc_field>& fields) {
   return all;
 }
 
+json aroundOf(const std::vector<Around>& around) {
+  constexpr const char* kUses[] = {"read", "ignored", "written", "optional", "read_if_given", "same"};
+  constexpr const char* kShapes[] = {"elements", "features", "rows", "segments"};
+  json all = json::array();
+  for (const Around& each : around)
+    all.push_back({{"name", each.row->name},
+                   {"use", kUses[each.use]},
+                   {"shape", kShapes[each.shape]},
+                   {"same_as", each.sameAs ? json(each.sameAs) : json()}});
+  return all;
+}
+
 }  // namespace
 }  // namespace normc::hosts
 
@@ -96,6 +108,7 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
     for (const normc_number_info& number : prepared.plan.numbers())
       if (!number.threshold) numbers[number.name] = number.value;
     said = json{{"scale", prepared.scale},
+                {"neutral_scale", prepared.neutralScale},
                 {"scale_gradient", prepared.dscale},
                 {"bias_gradient", prepared.dbias},
                 {"bias", prepared.bias},
@@ -104,6 +117,8 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
                 {"y", prepared.y},
                 {"dx", prepared.dx},
                 {"partial", prepared.partialBytes / sizeof(double)},
+                {"around", aroundOf(prepared.around)},
+                {"reads_x", prepared.readsX},
                 {"reads_scale", prepared.readsScale},
                 {"reads_bias", prepared.readsBias},
                 {"reads_state", prepared.readsState},

@@ -70,18 +70,23 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     readsState |= (field.access & NORMC_FIELD_READ) != 0;
     writesState |= (field.access & NORMC_FIELD_WRITTEN) != 0;
   }
+  for (const normc_number_info& number : plan.numbers())
+    if (number.name == std::string_view("scale_offset")) neutralScale = 1 - number.value;
   const normc_sizes sizes = Plan::sizes(1, 1, text.features);
   host::check(normc_plan_partial_bytes(plan.get(), &sizes, &partialBytes));
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
     if (is == "scale") scale = true;
     if (is == "y") y = true;
+    if (is == "x") readsX = tensor.use == NORMC_TENSOR_READ;
     if (is == "dx") dx = true;
     if (is == "bias") bias = true;
     if (is == "scale") readsScale = tensor.use == NORMC_TENSOR_READ;
     if (is == "bias") readsBias = tensor.use == NORMC_TENSOR_READ;
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
+    const auto row = std::ranges::find(kAround, is, &AroundRow::name);
+    if (row != kAround.end()) around.push_back({&*row, tensor.use, tensor.shape, tensor.same_as});
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/hosts/common/Around.h"
 #include "runtime/hosts/common/NormText.h"
 #include "runtime/normc.hpp"
 
@@ -51,8 +52,10 @@ struct Prepared {
   std::vector<normc_field> state, saved;
   /// Tensors that the plan takes.
   bool scale = false, bias = false, y = false, dx = false, dscale = false, dbias = false;
-  bool readsScale = false, readsBias = false;  ///< others may be given, and are ignored
+  bool readsX = false, readsScale = false, readsBias = false;  ///< others may be given, and are ignored
+  std::vector<Around> around;  ///< the tensors around the norm, in the order of kAround
   bool readsState = false, writesState = false;
+  double neutralScale = 1;  ///< the scale whose factor is 1
   size_t partialBytes = 0;  ///< of the sums of one rank
 };
 

@@ -95,7 +95,7 @@ Call::Call(Entry entry, const Tensor& given, Optional scale, Optional bias, Opti
   scaleType_ = request.params.bits       ? request.params
                : request.data.bits == 64 ? request.data
                                          : DLDataType{kDLFloat, 32, 1};
-  if (plan_->scale) args_.scale = parameter(scale, 1);
+  if (plan_->scale) args_.scale = parameter(scale, plan_->neutralScale);
   if (plan_->bias) args_.bias = parameter(bias, 0);
   if (entry == Entry::Forward || entry == Entry::Infer) {
     if (!plan_->scale && scale) throw std::invalid_argument(text().name + " has no scale, but one is given");
@@ -120,6 +120,21 @@ void Call::stateIn(OptionalList state) {
   if ((!state || state->empty()) && !plan_->readsState) return;
   give(state ? *state : std::vector<Tensor>(), plan_->state.size(), "state", args_.state_in_fields,
        stateFields_[0]);
+}
+
+void Call::around(List tensors) {
+  size_t given = 0, needed = 0;
+  std::string names;
+  for (const Around& each : plan_->around) {
+    if (!each.isRead()) continue;
+    names += (names.empty() ? ": " : ", ") + std::string(each.row->name);
+    needed += each.use == NORMC_TENSOR_READ;
+    if (given < tensors.size()) args_.*each.row->argument = beside(each, tensors[given++]);
+  }
+  if (given != tensors.size() || given < needed)
+    throw std::invalid_argument(text().name + " takes " + std::to_string(needed) +
+                                " tensors around the norm" + names + "; given are " +
+                                std::to_string(tensors.size()));
 }
 
 void Call::partials(const Tensor& partials) { givePartials(args_, partials, *plan_); }
@@ -150,6 +165,25 @@ void Call::gradientsTo(std::vector<Tensor>& out, Optional scale, Optional bias, 
   if (dbias && plan_->dbias) out.push_back(parameterGradient(bias, args_.dbias));
 }
 
+void Call::aroundTo(std::vector<Tensor>& out, int64_t wanted) {
+  for (const Around& each : plan_->around) {
+    if (!each.isWritten()) continue;
+    if (each.use == NORMC_TENSOR_OPTIONAL) {
+      const bool leftOut = (wanted & 1) == 0;
+      wanted >>= 1;
+      if (leftOut) continue;
+    }
+    if (each.shape == NORMC_TENSOR_ELEMENTS) {
+      args_.*each.row->argument = elements(out.emplace_back(likeInput(x_, axes_)));
+      continue;
+    }
+    const int64_t shape[] = {sizesOf(x_, text(), axes_).segments, text().features};
+    const std::span<const int64_t> all = shape;
+    out.push_back(emptyOf(all.subspan(each.shape == NORMC_TENSOR_PER_FEATURE), x_, typeOf(x_)));
+    args_.*each.row->argument = view().plain(out.back());
+  }
+}
+
 void Call::run() {
   if (args_.state_in_fields || args_.state_out_fields) args_.state_field_count = plan_->state.size();
   size_t bytes;
@@ -157,6 +191,26 @@ void Call::run() {
   host::check(normc_plan_workspace_bytes(plan_->plan.get(), &sizes, &bytes));
   giveWorkspace(args_, bytes, x_, device_, held_);
   host::check(normc_execute(plan_->plan.get(), &args_));
+}
+
+const DLTensor* Call::beside(const Around& around, const Tensor& given) {
+  const auto sizes = given.sizes(), like = x_.sizes();
+  const auto check = [&](const std::string& what, std::span<const int64_t> wanted) {
+    if (std::ranges::equal(sizes, wanted)) return;
+    throw std::invalid_argument(std::string(around.row->name) + " has the shape " +
+                                shapeText({sizes.data(), sizes.size()}) + "; " + text().name + " takes " +
+                                what + ", " + shapeText(wanted));
+  };
+  if (around.shape == NORMC_TENSOR_ELEMENTS) {
+    check("that of x", {like.data(), like.size()});
+    return elements(held(walkable(given, text(), axes_)));
+  }
+  const int64_t shape[] = {sizesOf(x_, text(), axes_).segments, text().features};
+  if (around.shape == NORMC_TENSOR_PER_SEGMENT)
+    check("[segments, features]", shape);
+  else
+    check("[features]", std::span<const int64_t>(shape).subspan(1));
+  return view().plain(held(compact(given)));
 }
 
 const DLTensor* Call::parameter(Optional given, double otherwise) {

@@ -26,6 +26,9 @@ class Call {
   void saved(List saved);
   /// Gives the state. A plan that does not read it also takes none.
   void stateIn(OptionalList state);
+  /// Gives the tensors around the norm that the plan reads, in the order of kAround. The last may be left out
+  /// if the plan allows it.
+  void around(List tensors);
   /// Gives the sums of one rank or of several: the elements of one partial, or rows of them.
   void partials(const Tensor& partials);
 
@@ -36,6 +39,9 @@ class Call {
   void partialTo(std::vector<Tensor>& out);
   /// Adds the wanted ones of dx, dscale, dbias. `scale` and `bias` give the shapes of theirs.
   void gradientsTo(std::vector<Tensor>& out, Optional scale, Optional bias, bool dx, bool dscale, bool dbias);
+  /// Adds the tensors around the norm that the plan writes, in the order of kAround; of those that may be
+  /// left out the ones whose bit is set in `wanted`, the first having bit 0.
+  void aroundTo(std::vector<Tensor>& out, int64_t wanted = 0);
 
   /// Executes. Throws what the runtime says.
   void run();
@@ -47,6 +53,7 @@ class Call {
   View& view() { return used_ < views_.size() ? views_[used_++] : more_.emplace_front(); }
   const Tensor& held(Tensor tensor) { return held_.emplace_back(std::move(tensor)); }
   const DLTensor* elements(const Tensor& tensor) { return view().elements(tensor, text(), axes_); }
+  const DLTensor* beside(const Around&, const Tensor& given);
   const DLTensor* parameter(Optional given, double otherwise);
   Tensor parameterGradient(Optional like, const DLTensor*& to);
   void give(List tensors, size_t wanted, const char* what, const DLTensor* const*& to, Fields&);

@@ -124,6 +124,62 @@ std::vector<Tensor> backwardApply(const Tensor& x, const Tensor& dy, Optional sc
   return out;
 }
 
+std::vector<Tensor> inferAround(const Tensor& x, Optional scale, Optional bias, Optional mask, List around,
+                                OptionalList state, const std::string& norm) {
+  std::vector<Tensor> out;
+  Call call(Entry::Infer, x, scale, bias, mask, norm);
+  call.around(around);
+  call.outputTo(out);
+  call.aroundTo(out);
+  call.stateIn(state);
+  call.run();
+  return out;
+}
+
+std::vector<Tensor> forwardAround(const Tensor& x, Optional scale, Optional bias, Optional mask, List around,
+                                  OptionalList state, const std::string& norm) {
+  std::vector<Tensor> out;
+  Call call(Entry::Forward, x, scale, bias, mask, norm);
+  call.around(around);
+  call.outputTo(out);
+  call.aroundTo(out);
+  call.savedTo(out);
+  call.stateIn(state);
+  call.stateTo(out);
+  call.run();
+  return out;
+}
+
+std::vector<Tensor> backwardAround(const Tensor& x, const Tensor& dy, Optional scale, Optional bias,
+                                   Optional mask, List around, List saved, OptionalList state,
+                                   const std::string& norm, int64_t wanted) {
+  std::vector<Tensor> out;
+  Call call(Entry::Backward, x, scale, bias, mask, norm);
+  call.gradient(dy);
+  call.around(around);
+  call.gradientsTo(out, scale, bias, wanted & 1, wanted & 2, wanted & 4);
+  call.aroundTo(out, wanted >> 3);
+  call.saved(saved);
+  call.stateIn(state);
+  call.stateTo(out);
+  call.run();
+  return out;
+}
+
+std::vector<Tensor> inferBackwardAround(const Tensor& x, const Tensor& dy, Optional scale, Optional bias,
+                                        Optional mask, List around, OptionalList state,
+                                        const std::string& norm, int64_t wanted) {
+  std::vector<Tensor> out;
+  Call call(Entry::InferBackward, x, scale, bias, mask, norm);
+  call.gradient(dy);
+  call.around(around);
+  call.gradientsTo(out, scale, bias, wanted & 1, wanted & 2, wanted & 4);
+  call.aroundTo(out, wanted >> 3);
+  call.stateIn(state);
+  call.run();
+  return out;
+}
+
 std::vector<Tensor> commit(const Tensor& partials, List state, const std::string& norm) {
   return committed(partials, state, norm);
 }
@@ -133,6 +189,10 @@ void implement(::torch::stable::detail::StableLibrary& m) {
   m.impl("forward", TORCH_BOX(&forward));
   m.impl("backward", TORCH_BOX(&backward));
   m.impl("infer_backward", TORCH_BOX(&inferBackward));
+  m.impl("infer_around", TORCH_BOX(&inferAround));
+  m.impl("forward_around", TORCH_BOX(&forwardAround));
+  m.impl("backward_around", TORCH_BOX(&backwardAround));
+  m.impl("infer_backward_around", TORCH_BOX(&inferBackwardAround));
   m.impl("forward_reduce", TORCH_BOX(&forwardReduce));
   m.impl("forward_apply", TORCH_BOX(&forwardApply));
   m.impl("backward_reduce", TORCH_BOX(&backwardReduce));
@@ -158,6 +218,22 @@ NORMC_LIBRARY(NORMC_TORCH_NAMESPACE, m) {
   m.def(
       "infer_backward(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[]? state, "
       "str norm, bool dx, bool dscale, bool dbias) -> Tensor[]");
+  // The same with tensors around the norm (common/Around.h): `around` are those that the entry reads, and
+  // those that it writes follow y, or dx, dscale and dbias. `wanted` has a bit for each gradient, in this
+  // order.
+  m.def(
+      "infer_around(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] around, Tensor[]? state, "
+      "str norm) -> Tensor[]");
+  m.def(
+      "forward_around(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] around, Tensor[]? state, "
+      "str norm) -> Tensor[]");
+  m.def(
+      "backward_around(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] around, "
+      "Tensor[] saved, Tensor[]? state, str norm, int wanted) -> Tensor[]");
+  m.def(
+      "infer_backward_around(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] "
+      "around, "
+      "Tensor[]? state, str norm, int wanted) -> Tensor[]");
   // Over ranks (docs/many-ranks.md): what a norm has of y, saved statistics and gradients, then the partial
   m.def(
       "forward_reduce(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[]? state, str norm) -> "

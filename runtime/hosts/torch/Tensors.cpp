@@ -127,13 +127,18 @@ DLDevice deviceOf(const Tensor& tensor) {
   return {kDLCUDA, index};
 }
 
+std::string shapeText(std::span<const int64_t> sizes) {
+  std::string shape;
+  for (const int64_t size : sizes) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + shape + "]";
+}
+
 Axes axesOf(const Tensor& x, const NormText& norm) {
   const auto sizes = x.sizes();
   const int n = int(sizes.size());
   const auto wrong = [&](const std::string& wanted) {
-    std::string shape;
-    for (const int64_t size : sizes) shape += (shape.empty() ? "" : ", ") + std::to_string(size);
-    return std::invalid_argument("x has the shape [" + shape + "]; " + norm.name + " takes " + wanted);
+    return std::invalid_argument("x has the shape " + shapeText(spanOf(sizes)) + "; " + norm.name +
+                                 " takes " + wanted);
   };
   const std::string features = std::to_string(norm.features);
   if (norm.channelsFirst) {

@@ -33,6 +33,9 @@ bool isWalkable(const Tensor&, const NormText&, const Axes&);
 /// Returns the tensor, or a contiguous copy with the same axes if its strides are not walkable.
 Tensor walkable(const Tensor&, const NormText&, const Axes&);
 
+/// Returns a shape as text: "[2, 24]".
+std::string shapeText(std::span<const int64_t>);
+
 /// A tensor of the shape of x, contiguous in the same order of axes.
 Tensor likeInput(const Tensor& x, const Axes&);
 Tensor emptyOf(std::span<const int64_t> shape, const Tensor& deviceOfThis, DLDataType);

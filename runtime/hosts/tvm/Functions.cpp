@@ -1,10 +1,11 @@
 // The functions of tvm-ffi: one for each entry of a norm, for any norm, without allocation: results are
 // arguments.
 //
-//   forward(text, x, scale, bias, mask, state..., y, saved..., next state...)
-//   infer(text, x, scale, bias, mask, state..., y)
-//   backward(text, x, dy, scale, bias, mask, saved..., state..., dx, dscale, dbias, next state...)
-//   infer_backward(text, x, dy, scale, bias, mask, state..., dx, dscale, dbias)
+//   forward(text, x, scale, bias, mask, around..., state..., y, around..., saved..., next state...)
+//   infer(text, x, scale, bias, mask, around..., state..., y, around...)
+//   backward(text, x, dy, scale, bias, mask, around..., saved..., state...,
+//            dx, around..., dscale, dbias, next state...)
+//   infer_backward(text, x, dy, scale, bias, mask, around..., state..., dx, around..., dscale, dbias)
 //
 // scale, bias and mask have their place in every call, and are None where a norm has none; backward needs no
 // bias. The rest is in the order of common/Arguments.h. Tensors are those of any framework with DLPack, and

@@ -73,6 +73,14 @@ def test_a_file_that_changed_is_another_norm(mine):
     assert (first(x) - expected(x, 1.0)).abs().max() < 1e-5 and (second(x) - expected(x, 1.0, 1.0)).abs().max() < 1e-5
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_a_module_begins_with_a_factor_of_one(affine):
+    x = data_of((5, 24))
+    for name in ("gemma_rms_norm", "rms_norm"):
+        norm = nt.Norm(name, 24, affine=affine, numbers={"epsilon": 1e-5})
+        assert (norm(x) - nt.RMSNorm(24, eps=1e-5)(x)).abs().max() < 1e-5
+
+
 def test_rows_that_a_mask_leaves_out():
     norm = nt.Norm("power_norm_released", 24, options={"heads": 4}, numbers={"warmup_steps": 3.0})
     other = nt.PowerNorm(24, heads=4, warmup_iters=3)

@@ -1,5 +1,8 @@
 """The functions of tvm-ffi with arrays of NumPy and tensors of torch."""
 
+import os
+
+import normc
 import normc.tvm
 import numpy as np
 import pytest
@@ -64,3 +67,21 @@ def test_a_state_and_strides():
 def test_refuses(arguments, said):
     with pytest.raises(ValueError, match=said):
         norms.infer(LN, *arguments)
+
+
+def test_a_stream_of_residuals(tmp_path):
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path))
+    text = "rms_norm_residual[*x96] epsilon=1e-05"
+    torch.manual_seed(1)
+    x, residual, dy, dh = (torch.randn(5, 96) for _ in range(4))
+    scale = torch.randn(96)
+    given = [t.clone().requires_grad_() for t in (x, residual, scale)]
+    stream = given[0] + given[1]
+    expected = torch.nn.functional.rms_norm(stream, (96,), given[2], 1e-5)
+    torch.autograd.backward((expected, stream), (dy, dh))
+    y, h, dx, dscale, rstd = *(torch.empty_like(x) for _ in range(3)), torch.empty_like(scale), torch.empty(5)
+    norms.forward(text, x, scale, None, None, residual, y, h, rstd)
+    norms.backward(text, x, dy, scale, None, None, h, dh, rstd, dx, dscale)
+    normc.compiler("")
+    for ours, theirs in zip((y, h, dx, dx, dscale), (expected, stream, *(t.grad for t in given)), strict=True):
+        assert (ours - theirs).abs().max() <= 3e-5 * theirs.abs().max()

@@ -7,7 +7,8 @@
 //   block    it is over several runs: sweeps go over R runs at a time, of one block or,
 //            if a block goes through all segments, of R blocks
 //   column   the contiguous axis indexes statistics: each vector holds as many slabs as
-//            it has lanes, sweeps go over rows, sums never leave their lanes
+//            it has lanes, sweeps go over rows, sums never leave their lanes; or its lanes
+//            are rows and sweeps go over features, a piece of the rows at a time
 //   stream   no statistic is complete: R rows at a time, or the runs of R features
 //            side by side; sums per feature go to the partials of the task
 //
@@ -33,8 +34,11 @@ class PhaseLowering : SlabLowering {
  private:
   /// A sweep, its buffer and its pending stores.
   struct Sweep;
+  /// Some rows of a segment whose statistics are worked on together, across channels.
+  struct Piece;
+  struct Stage;
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
-  bool streamsChannels();
+  bool takesChannels();
   void takeWholeSegments();
   void zeroPartials();
   void slab(SlabOp);
@@ -88,10 +92,12 @@ class PhaseLowering : SlabLowering {
   /// Emits the loop along the contiguous axis for all replicas; `sums` are vectors, replica-major. `flushes`
   /// false: the run is short, so sums need no levels.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
+  /// Returns the most elements of a run, if they are known.
+  std::optional<int64_t> mostOfRun();
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride,
                llvm::MutableArrayRef<mlir::Value> common = {});
-  void prefetchNext(size_t rows, mlir::Value offset, int64_t elements);
+  void prefetchNext(llvm::ArrayRef<Replica>, mlir::Value offset, int64_t elements);
   void acrossLanes(Sweep&, Replicas&, llvm::ArrayRef<mlir::Value> sums, Replica* all);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
   mlir::Value inFirstLanes(mlir::Value term, Combiner);
@@ -103,6 +109,29 @@ class PhaseLowering : SlabLowering {
   void storeBuffer(mlir::Value at, mlir::Value);
   void clearBuffer(Sweep&, mlir::Value width);
   void flushBuffer(Sweep&, mlir::Value width);
+
+  //===-- Across channels (AcrossChannels.cpp) -----------------------------------===//
+  void allocatePiece(SlabOp);
+  void acrossChannels(SlabOp, mlir::Value begin, mlir::Value end);
+  int64_t mostOfPiece();
+  mlir::Value rowsOfPiece(mlir::Value rows);
+  void piece(SlabOp);
+  void scalarsOfPiece(llvm::ArrayRef<mlir::Operation*>);
+  void sweepPiece(SweepOp);
+  void sumFeatures(Sweep&, Values sums);
+  void features(Sweep&, mlir::Value first, int64_t count);
+  /// Sweeps over steps of `count` features.
+  void featuresBetween(Sweep&, mlir::Value first, mlir::Value last, int64_t count);
+  void allocateStage(SlabOp);
+  mlir::Value canStage(Sweep&);
+  void writeStaged(Sweep&);
+  void storeStaged(Sweep&, size_t replica, mlir::Value offset, mlir::Value stored, mlir::Value mask);
+  /// The memory of a value of the piece, an element for each row; null: the value is none.
+  mlir::Value placeOf(mlir::Value);
+  mlir::Value loadPlace(mlir::Value place, mlir::Value row, int64_t lanes);
+  void storePlace(mlir::Value place, mlir::Value row, mlir::Value);
+  void clearPlaces(llvm::ArrayRef<mlir::Value> places, Combiners);
+  void combinePlaces(llvm::ArrayRef<mlir::Value> from, llvm::ArrayRef<mlir::Value> to, Combiners);
 
   //===-- Side by side (SideBySide.cpp) -----------------------------------------===//
   /// Lowers the scalar code of several runs once for all of them. A value that differs between them is a
@@ -127,7 +156,8 @@ class PhaseLowering : SlabLowering {
   ScheduleAttr schedule_;
   int64_t rows_, unroll_;    ///< of the schedule, or those of large calls while these are lowered
   mlir::Value large_;        ///< i1: this call is large; null: all calls run the same loops
-  mlir::Value nonTemporal_;  ///< i1: its outputs may be stored with non-temporal stores
+  mlir::Value pastCaches_;   ///< i1: its outputs should be stored with non-temporal stores
+  mlir::Value nonTemporal_;  ///< i1: and may be
   bool inLarge_ = false;
   mlir::Value next_;         ///< the first unit of the next step, if its inputs are prefetched; else null
   mlir::Value lastMask_;     ///< of the last vector of a tile of columns
@@ -135,6 +165,10 @@ class PhaseLowering : SlabLowering {
   mlir::Value buffer_;       ///< memory for the sums of a stream
   mlir::Value places_;       ///< memory for the valid rows that are sampled
   mlir::Value bufferBegin_;  ///< index of the first sum in it
+  Piece* piece_ = nullptr;   ///< that is being lowered
+  llvm::DenseMap<mlir::Value, mlir::Value> pieceValues_;  ///< memory of each value of a piece
+  llvm::SmallVector<Values, 2> levels_;                   ///< memory of the lower levels of sums of a piece
+  mlir::Value stage_;  ///< memory of outputs that do not fill cache lines yet
 };
 
 /// norm-to-loops: replaces every norm.kernel of the module by one function for each phase, named

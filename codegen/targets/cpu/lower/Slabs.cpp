@@ -21,7 +21,7 @@ PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
 
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
-  if (streamsChannels()) takeWholeSegments();
+  if (takesChannels() && !f_.phase().getBySegment()) takeWholeSegments();
   zeroPartials();
   allocateBuffer();
   allocatePlaces();
@@ -38,21 +38,25 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
-  if (nonTemporal_) l_.when(nonTemporal_, {}, [&] { return orderStores(), Values(); });
+  if (Value weak = stage_ ? pastCaches_ : nonTemporal_)
+    l_.when(weak, {}, [&] { return orderStores(), Values(); });
 }
 
 /// True if a task has rows of every feature, with layout channels_first.
-bool PhaseLowering::streamsChannels() { return !f_.featuresLast() && f_.phase().hasUnits(Axis::Row); }
+bool PhaseLowering::takesChannels() { return !f_.featuresLast() && f_.phase().hasUnits(Axis::Row); }
 
 /// The number of segments from which on a segment is never divided between tasks.
 static constexpr int64_t kManySegments = 16;
 
 /// Gives a task the segments that begin in its range, so that runs stay whole, unless there are few segments
 /// with more rows than a task. Pieces of 4 KiB of each run took 1.7 times as long in memory as whole runs.
+/// Across channels runs that are longer than a piece are not whole anyway.
 void PhaseLowering::takeWholeSegments() {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
-  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows),
-                                     l_.less(f_.segments(), l_.index(kManySegments)));
+  Value pays = l_.less(f_.segments(), l_.index(kManySegments));
+  if (llvm::any_of(f_.phase().getOps<SlabOp>(), [](SlabOp s) { return s.isAcrossChannels(); }))
+    pays = arith::OrIOp::create(l_.b, l_.loc, pays, l_.less(l_.index(mostOfPiece()), rows));
+  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), pays);
   auto rounded = [&](Value unit) {
     Value up = l_.mul(l_.div(l_.add(unit, l_.sub(rows, l_.index(1))), rows), rows);
     return l_.select(cuts, unit, l_.min(up, units));
@@ -90,10 +94,12 @@ void PhaseLowering::slab(SlabOp s) {
   lanes_ = kind_ == Kind::Column ? schedule_.getVector() : 0;
   laneMask_ = {};
   if (kind_ == Kind::Column) shareUniform(s);
+  if (isAcrossChannels()) allocatePiece(s);
   Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   if (s.isSplit()) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (s.isOfRows()) begin = l_.index(0), end = f_.features();
-  if (!large_ || s.getHead() || !s.hasSweeps() || kind_ == Kind::Column) return lower(s, begin, end);
+  const bool once = kind_ == Kind::Column && !isAcrossChannels();
+  if (!large_ || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
   // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_, {}, [&] {
     inLarge_ = true;
@@ -200,7 +206,7 @@ void PhaseLowering::planStreaming() {
   };
   large_ = reaches(read.front(), kLargeNumber);
   if (written.empty()) return;
-  nonTemporal_ = reaches(written.front(), kStreamNumber);
+  nonTemporal_ = pastCaches_ = reaches(written.front(), kStreamNumber);
   for (Operation* t : written)
     nonTemporal_ =
         arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
@@ -212,7 +218,7 @@ void PhaseLowering::planStreaming() {
     nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
   };
   // A task may begin inside a run, and so inside a cache line. So may a group, in a row that does not.
-  if (streamsChannels()) onlyIfWhole(segmentAndRow(begin_).second);
+  if (takesChannels()) onlyIfWhole(segmentAndRow(begin_).second);
   for (auto slab : f_.phase().getOps<SlabOp>())
     if (f_.featuresLast() && groupsOf(slab) > 1) onlyIfWhole(f_.groupWidth(slab.groupAxis()));
 }
@@ -287,6 +293,7 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
 //===-- Columns -------------------------------------------------------------------===//
 
 void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
+  if (s.isAcrossChannels()) return acrossChannels(s, begin, end);
   if (s.isPer(Axis::Segment))
     return l_.forEach(begin, end, 1, [&](Value segment) {
       if (searchesRows(s)) (void)validPlaces(segment);

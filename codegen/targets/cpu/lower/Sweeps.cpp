@@ -65,8 +65,12 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   Block& body = s.op.getBody().front();
   SmallVector<Value> ownCommon(s.reads.size());
   if (common.empty()) common = ownCommon;
-  bool column = kind_ == Kind::Column;
-  SmallVector<SmallVector<Value>> contributions(s.partials.size());
+  bool column = kind_ == Kind::Column && !piece_;
+  SmallVector<SmallVector<Value>> contributions(s.partials.size()), ofRows(s.sumsAt.size());
+  for (auto [v, memory] : s.ofRow) {
+    Value here = loadPlace(memory, offset, lanes);
+    for (Replica& replica : replicas) replica.values.map(v, here);
+  }
   auto place = [&](const Replica& r) {
     Coordinates at = r.at;
     if (column)
@@ -94,7 +98,10 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      if (s.stores) s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
+      if (s.stores && s.stage)
+        storeStaged(s, r, offset, f_.narrowed(t, value(next)), mask);
+      else if (s.stores)
+        s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
       ++next;
     }
     unsigned slot = r * s.slots * stride;
@@ -105,7 +112,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       sums[slot] = sums[slot] ? l_.combine(*combiner, sums[slot], v) : v;
       slot += stride, ++combiner;
     };
-    for (size_t k = 0; k < s.op.getSums().size(); ++k) add(value(next++));
+    for (size_t k = 0; k < s.sums; ++k) add(value(next++));
+    for (auto& terms : ofRows) terms.push_back(value(next++));
     for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
       if (s.runPartial[k])
         add(value(next++));
@@ -113,6 +121,9 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
         contributions[k].push_back(value(next++));
     }
   }
+  for (auto [terms, memory, combiner] : llvm::zip(ofRows, s.sumsAt, s.rowCombiners))
+    storePlace(memory, offset,
+               l_.combine(combiner, loadPlace(memory, offset, lanes), l_.tree(terms, combiner)));
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k] || !s.collects) continue;
     if (s.buffered) {
@@ -128,14 +139,20 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
 
 /// Prefetches the inputs of the next step at the offset that this step works on. Demand loads then find their
 /// data in cache, and a prefetch that is late delays no other access.
-void PhaseLowering::prefetchNext(size_t rows, Value offset, int64_t elements) {
+void PhaseLowering::prefetchNext(ArrayRef<Replica> replicas, Value offset, int64_t elements) {
   llvm::SetVector<Operation*> inputs;
   for (auto sweep : slab_.getOps<SweepOp>())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) inputs.insert(t);
-  for (size_t r = 0; r < rows; ++r) {
-    Coordinates at = unitCoordinates(l_.add(next_, l_.index(int64_t(r))));
-    (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+  for (auto [r, replica] : llvm::enumerate(replicas)) {
+    Coordinates at;
+    if (piece_) {
+      at = replica.at;
+      at.feature = l_.add(at.feature, piece_->nextFeature), at.row = l_.add(next_, offset);
+    } else {
+      at = unitCoordinates(l_.add(next_, l_.index(int64_t(r))));
+      (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
+    }
     for (Operation* op : inputs) {
       auto t = cast<TensorOp>(op);
       Value first = f_.address(t, at);
@@ -145,18 +162,22 @@ void PhaseLowering::prefetchNext(size_t rows, Value offset, int64_t elements) {
   }
 }
 
+std::optional<int64_t> PhaseLowering::mostOfRun() {
+  if (piece_) return mostOfPiece();
+  return f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt;
+}
+
 Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums,
                             bool flushes) {
   int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
-      if (next_ && (kind_ == Kind::Stream || s.writesNow()))
-        prefetchNext(replicas.size(), j, vectors * lanes);
+      if (next_ && (kind_ == Kind::Stream || s.writesNow())) prefetchNext(replicas, j, vectors * lanes);
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {},
                 MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && nonTemporal_ && vectors % cacheLineUnroll() == 0 && s.writesNow())
+      if (inLarge_ && nonTemporal_ && !s.stage && vectors % cacheLineUnroll() == 0 && s.writesNow())
         s.flushNonTemporal(f_, l_, nonTemporal_);
       else
         s.flush(f_);
@@ -169,8 +190,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   if (sums.empty() || !flushes)
     sums = mainSteps(l_.index(0), main, sums);
   else
-    sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps,
-                       f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt,
+    sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps, mostOfRun(),
                        s.combinersOf(replicas.size(), unroll));
   // The rest of a run of known length is one step together with its tail, so that stores of a run follow each
   // other.
@@ -238,7 +258,7 @@ void PhaseLowering::acrossLanes(Sweep& s, Replicas& replicas, ArrayRef<Value> su
 void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
   unsigned unroll = unroll_;
   for (auto [r, replica] : llvm::enumerate(replicas)) {
-    unsigned slot = (r * s.slots + s.op.getSums().size()) * unroll;
+    unsigned slot = (r * s.slots + s.sums) * unroll;
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
       Value address = f_.address(t, replica.at);

@@ -116,15 +116,28 @@ Expr Memory::task() {
   }
   return at->second;
 }
-Expr Memory::begin() {
+Expr Memory::chunkUnits() {
   bind("cuts", asPointer(field("args", 2)));
-  return bind("begin", task() * bind("chunk_units", field("cuts", phase_ * kCutWords + kChunkUnits)));
+  return bind("chunk_units", field("cuts", phase_ * kCutWords + kChunkUnits));
+}
+Expr Memory::units() { return bind("units", field("cuts", phase_ * kCutWords + kUnits)); }
+/// Returns one past the last unit of the task's segment.
+Expr Memory::segmentEnd() {
+  Expr parts = bind("segment_chunks", max(chunksOfSegment(phase_), wide(1)));
+  Expr length = bind("segment_units", units() / max(segments(), wide(1)));
+  return bind("segment_end", (task() / parts + wide(1)) * length);
+}
+Expr Memory::begin() {
+  Expr size = chunkUnits();
+  if (!phase().bySegment) return bind("begin", task() * size);
+  Expr end = segmentEnd();
+  return bind("begin", end - bind("segment_units", Expr()) + task() % bind("segment_chunks", Expr()) * size);
 }
 Expr Memory::end() {
   Expr first = begin();
-  Expr units = bind("units", field("cuts", phase_ * kCutWords + kUnits));
-  return bind("end", min(first + bind("chunk_units", Expr()), units));
+  return bind("end", min(first + chunkUnits(), phase().bySegment ? segmentEnd() : units()));
 }
+Expr Memory::chunksOfSegment(int64_t phase) { return chunks(phase) / max(segments(), wide(1)); }
 Expr Memory::chunks(int64_t phase) {
   bind("cuts", asPointer(field("args", 2)));
   return bind("chunks_" + std::to_string(phase), field("cuts", phase * kCutWords + kChunks));

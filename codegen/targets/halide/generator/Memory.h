@@ -59,6 +59,7 @@ class Memory {
   Expr segments(), rows(), features(), task();
   Expr begin(), end();  ///< units of this task
   Expr chunks(int64_t phase);
+  Expr chunksOfSegment(int64_t phase);  ///< of a phase that is cut by segment
   Expr groups(const std::string& axis) const;
   Expr groupWidth(const std::string& axis);
   Expr scalar(const std::string& number);  ///< f64
@@ -81,6 +82,7 @@ class Memory {
   const std::vector<Halide::Argument>& arguments() const { return arguments_; }
 
  private:
+  Expr chunkUnits(), units(), segmentEnd();
   Expr bind(const std::string& name, Expr value);
   Expr field(const std::string& base, int64_t words);
   Expr pointer(const Tensor&);

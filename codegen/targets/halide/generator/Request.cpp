@@ -127,6 +127,7 @@ class OpReader {
     if (n.has("integer")) op.integer = n.at("integer").integer();
     if (n.has("head")) op.head = n.at("head").integer();
     if (n.has("contract")) op.contract = n.at("contract").flag();
+    if (n.has("in_segment")) op.inSegment = n.at("in_segment").flag();
     if (op.name == "slab") op.kind = kindOf(n.at("kind")), op.per = n.at("per").texts();
     for (auto [key, list] :
          {std::pair{"reads", &op.reads}, {"writes", &op.writes}, {"partials", &op.partials}})
@@ -195,7 +196,8 @@ Kernel kernelOf(const Node& n) {
   for (const Node& t : n.at("tensors").items()) k.tensors.push_back(tensorOf(t));
   for (const Node& p : n.at("phases").items()) {
     OpReader reader(k);
-    k.phases.push_back({p.at("name").text(), p.at("units").texts(), reader.ops(p.at("body"))});
+    k.phases.push_back({p.at("name").text(), p.at("units").texts(),
+                        p.has("by_segment") && p.at("by_segment").flag(), reader.ops(p.at("body"))});
   }
   return k;
 }

@@ -15,7 +15,7 @@
 namespace normc::halide {
 
 /// Raised whenever the meaning of a request changes.
-inline constexpr int kSchema = 6;
+inline constexpr int kSchema = 7;
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {
@@ -54,6 +54,7 @@ struct Op {
   int64_t integer = 0;           ///< of another; the extent of a fold
   int64_t head = 0;              ///< of a slab or a count; 0: none
   bool contract = false;         ///< may be fused with what follows
+  bool inSegment = false;        ///< a fold along the chunks of the slab's segment
   int condition = -1;            ///< of a sweep
   int window = -1;               ///< position of a load or a store along the window
   Kind kind = Kind::Stream;      ///< of a slab
@@ -68,6 +69,7 @@ struct Op {
 struct Phase {
   std::string name;
   std::vector<std::string> units;
+  bool bySegment = false;  ///< no task has units of two segments
   std::vector<Op> body;
 };
 

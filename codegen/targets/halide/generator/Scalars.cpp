@@ -114,7 +114,8 @@ size_t Translation::scalars(const std::vector<Op>& ops, size_t first, Nest& nest
 
 void Translation::fold(const Op& op, Nest& nest, Replicas& replicas, int64_t lanes) {
   const bool chunks = op.text.starts_with("chunk.");
-  Expr extent = chunks ? m_.chunks(std::atoi(op.text.c_str() + 6)) : wide(op.integer);
+  const int phase = chunks ? std::atoi(op.text.c_str() + 6) : 0;
+  Expr extent = op.inSegment ? m_.chunksOfSegment(phase) : chunks ? m_.chunks(phase) : wide(op.integer);
   RDom r(0, cast<int>(extent), "position");
   Exprs init, next;
   for (const Replica& replica : replicas)
@@ -124,7 +125,8 @@ void Translation::fold(const Op& op, Nest& nest, Replicas& replicas, int64_t lan
   size_t slot = 0;
   for (Replica& replica : replicas) {
     Replica inner = replica;
-    (chunks ? inner.at.chunk : inner.at.window) = wide(Expr(r));
+    (chunks ? inner.at.chunk : inner.at.window) =
+        op.inSegment ? replica.at.segment * extent + wide(Expr(r)) : wide(Expr(r));
     inner.values.set(op.args[0], wide(Expr(r)));
     for (size_t k = 0; k < op.in.size(); ++k)
       inner.values.set(op.args[1 + k], stage.at(nest.here(), v_, slot + k));

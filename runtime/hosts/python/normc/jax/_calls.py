@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import _around
 from .._library import Library
 
 library = Library("jax")
@@ -55,12 +56,20 @@ class Spec:
         """True if each row, or segment, has statistics of its own: so a batch under vmap is just more of them."""
         known = self.facts("forward", dtype, mask)
         axis = "segments" if self.segmented else "rows"
-        return "#" not in self.text and not known["state"] and bool(known["saved"]) and all(
-            axis in field["shape"] for field in known["saved"])
+        if "#" in self.text or known["state"] or not known["saved"]:
+            return False
+        return all(axis in field["shape"] for field in known["saved"]) and all(
+            each["shape"] == "elements" for each in known["around"])
 
 
 def field_shape(field, sizes, segmented):
     return tuple(sizes.get(axis, axis) for axis in field["shape"] if axis != 1 and (segmented or axis != "segments"))
+
+
+def around_shape(spec, x, shape):
+    sizes = spec.sizes(x)
+    return {"elements": x.shape, "segments": (sizes["segments"], sizes["features"]),
+            "features": (sizes["features"],)}[shape]
 
 
 def _result(shape, dtype, like):
@@ -79,6 +88,7 @@ class Results(NamedTuple):
 
     y: Any
     dx: Any
+    around: tuple  # what an entry makes beside y or dx
     saved: tuple
     gradients: tuple  # of scale and bias
     state: tuple  # the next one, with the fields of the old one that do not change
@@ -86,13 +96,13 @@ class Results(NamedTuple):
 
 
 def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=None, saved=(), partials=None,
-          dtype=None):
+          dtype=None, around=()):
     """Returns the results of an entry. The order of operands is that of common/Arguments.h."""
     dtype = dtype or x.dtype
     known = spec.facts(entry, dtype, mask is not None)
     read = [known["reads_scale"], known["reads_bias"]]
     fields = list(zip(known["state"], state))
-    operands = [x, dy, *(value for value, has in zip((scale, bias), read) if has), mask, *saved, partials]
+    operands = [x, dy, *(value for value, has in zip((scale, bias), read) if has), mask, *around, *saved, partials]
     operands = [value for value in operands if value is not None]
     first = len(operands)
     operands += [value for field, value in fields if field["read"]]
@@ -100,6 +110,8 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     like = functools.partial(_result, like=operands[0])
 
     results = [like(x.shape, x.dtype)] if known["y"] or known["dx"] else []
+    beside = [each["shape"] for each in known["around"] if each["use"] in ("written", "optional")]
+    results += [like(around_shape(spec, x, shape), x.dtype) for shape in beside]
     if known["y"] or entry == "forward_apply":
         sizes = spec.sizes(x)
         results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]
@@ -129,7 +141,8 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     return Results(
         y=outputs[0] if known["y"] else None,
         dx=outputs[0] if known["dx"] else None,
-        saved=tuple(outputs[1:made]),
+        around=tuple(outputs[1 : 1 + len(beside)]),
+        saved=tuple(outputs[1 + len(beside) : made]),
         gradients=tuple(next(gradients) if each else None for each in has),
         state=tuple(following),
         partial=outputs[-1] if entry.endswith("_reduce") else None,
@@ -150,21 +163,46 @@ def together(tree):
     return jax.tree.map(lambda v: jax.lax.pcast(v, tuple(everywhere - varying(v)), to="varying"), tree)
 
 
+def _read(spec, entry, x, mask, around, stream):
+    """Returns what a backward reads of x and the tensors around the norm. Where it does not read x it reads the
+    residual_out of forward, which has its shape."""
+    places, reads_x, _ = _kept(spec, entry, x.dtype, mask)
+    return x if reads_x or not stream else None, tuple(stream[0] if at < 0 else around[at] for at in places)
+
+
+def _kept(spec, entry, dtype, mask):
+    inputs, _ = _around.inputs_of(spec.facts("forward", dtype, mask is not None))
+    return _around.kept(spec.facts(entry, dtype, mask is not None), inputs) if inputs else ((), True, ())
+
+
+def _differentiated(spec, entry, residuals, cotangents):
+    """Returns the results of a backward, and the gradients of what is around the norm."""
+    x, scale, bias, mask, around, saved, state = residuals
+    dy, *of_stream = cotangents
+    places, _, gradients = _kept(spec, entry, dy.dtype, mask)
+    if mask is not None:
+        _around.check_mask(spec.name, gradients)
+    x = around[places.index(-1)] if x is None else x
+    made = _call(spec, entry, x, scale, bias, mask, state, dy, saved, around=(*around, *of_stream))
+    every = (made.dx, *made.gradients, *made.around)
+    return made, tuple(dy if at < 0 else every[at] for at in gradients)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _train(spec, x, scale, bias, mask, state):
-    made = _call(spec, "forward" if state else "infer", x, scale, bias, mask, state)
-    return made.y, made.state
+def _train(spec, x, scale, bias, mask, state, around):
+    made = _call(spec, "forward" if state else "infer", x, scale, bias, mask, state, around=around)
+    return (made.y, *made.around), made.state
 
 
-def _train_forward(spec, x, scale, bias, mask, state):
-    made = _call(spec, "forward", x, scale, bias, mask, state)
-    return (made.y, made.state), (x, scale, bias, mask, made.saved, made.state)
+def _train_forward(spec, x, scale, bias, mask, state, around):
+    made = _call(spec, "forward", x, scale, bias, mask, state, around=around)
+    x, around = _read(spec, "backward", x, mask, around, made.around)
+    return ((made.y, *made.around), made.state), (x, scale, bias, mask, around, made.saved, made.state)
 
 
 def _train_backward(spec, residuals, cotangents):
-    x, scale, bias, mask, saved, state = residuals
-    made = _call(spec, "backward", x, scale, bias, mask, state, cotangents[0], saved)
-    return (made.dx, *made.gradients, None, _carried(spec, x.dtype, made.state))
+    made, around = _differentiated(spec, "backward", residuals, cotangents[0])
+    return (made.dx, *made.gradients, None, _carried(spec, made.dx.dtype, made.state), around)
 
 
 def _carried(spec, dtype, state):
@@ -177,18 +215,20 @@ _train.defvjp(_train_forward, _train_backward)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _evaluate(spec, x, scale, bias, mask, state):
-    return _call(spec, "infer", x, scale, bias, mask, state).y
+def _evaluate(spec, x, scale, bias, mask, state, around):
+    made = _call(spec, "infer", x, scale, bias, mask, state, around=around)
+    return (made.y, *made.around)
 
 
-def _evaluate_forward(spec, x, scale, bias, mask, state):
-    return _evaluate(spec, x, scale, bias, mask, state), (x, scale, bias, mask, state)
+def _evaluate_forward(spec, x, scale, bias, mask, state, around):
+    made = _evaluate(spec, x, scale, bias, mask, state, around)
+    x, around = _read(spec, "infer_backward", x, mask, around, made[1:])
+    return made, (x, scale, bias, mask, around, (), state)
 
 
-def _evaluate_backward(spec, residuals, dy):
-    x, scale, bias, mask, state = residuals
-    made = _call(spec, "infer_backward", x, scale, bias, mask, state, dy)
-    return (made.dx, *made.gradients, None, tuple(None for _ in state))
+def _evaluate_backward(spec, residuals, cotangents):
+    made, around = _differentiated(spec, "infer_backward", residuals, cotangents)
+    return (made.dx, *made.gradients, None, tuple(None for _ in residuals[-1]), around)
 
 
 _evaluate.defvjp(_evaluate_forward, _evaluate_backward)

@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from .. import _library
+from .. import _around, _library
 from . import _calls
 
 _SHAPES = {"features_last": "*x{}", "segments": "*x*x{}", "channels_first": "*x{}x*"}
@@ -38,10 +38,10 @@ class Norm:
         return f"normc.jax.Norm({self._spec.text!r})"
 
     def init(self, dtype=jnp.float32):
-        """Returns scale and bias, those that the norm has, as a dict: {"scale": ones, "bias": zeros}."""
+        """Returns scale and bias, those that the norm has, as a dict: a factor of 1, and a bias of 0."""
         known = self._facts(dtype)
-        starts = {"scale": jnp.ones, "bias": jnp.zeros}
-        return {name: start(self.features, dtype) for name, start in starts.items() if known[name]}
+        starts = {"scale": known["neutral_scale"], "bias": 0.0}
+        return {name: jnp.full(self.features, start, dtype) for name, start in starts.items() if known[name]}
 
     def init_state(self, dtype=jnp.float32):
         """Returns the state before the first step, for data of a type."""
@@ -55,21 +55,27 @@ class Norm:
         """The fields of the state that backward changes: their cotangent is their next value."""
         return tuple(field["name"] for field in self._facts(jnp.float32, "backward")["state"] if field["written"])
 
-    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None, axis_name=None):
-        """Returns y, or (y, next state) if the norm has a state. A scale that is left out is 1, a bias 0.
+    def __call__(self, x, scale=None, bias=None, state=None, *, training=True, mask=None, axis_name=None, **around):
+        """Returns y, or (y, next state) if the norm has a state; (y, residual_out) stand for y where the norm has a
+        stream of residuals. A factor that is left out is 1, a bias 0.
 
         mask        bool, in the shape of x without features; True for real rows
+        around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift
+                    (docs/around-a-norm.md)
         axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
         """
         x = jnp.asarray(x)
         self._check_x(x)
         known = self._facts(x.dtype, mask=mask is not None)
         parameter = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
-        scale = self._parameter("scale", scale, known["scale"], parameter, jnp.ones)
-        bias = self._parameter("bias", bias, known["bias"], parameter, jnp.zeros)
+        scale = self._parameter("scale", scale, known["scale"], parameter, known["neutral_scale"])
+        bias = self._parameter("bias", bias, known["bias"], parameter, 0.0)
         mask = self._mask(mask, x)
         fields = self._fields(state, known["state"])
-        x, scale, bias, mask = _calls.together((x, scale, bias, mask))
+        around = self._beside(x, around, known)
+        if around and axis_name is not None:
+            raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
+        x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
         if fields and training and axis_name is not None:
             axes = axis_name if isinstance(axis_name, tuple) else (axis_name,)
             if self.carried and not _calls.varying(x).issuperset(axes):
@@ -79,9 +85,11 @@ class Norm:
             y, following = _calls.train_over(self._spec, axes, x, scale, bias, mask, fields)
         elif training or not fields:
             self._check_shards(x, fields)
-            y, following = _calls.train(self._spec, x, scale, bias, mask, fields)
+            made, following = _calls.train(self._spec, x, scale, bias, mask, fields, around)
+            y = made if made[1:] else made[0]
         else:
-            y, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields), fields
+            made, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields, around), fields
+            y = made if made[1:] else made[0]
         if not fields:
             return y
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
@@ -110,13 +118,25 @@ class Norm:
                 raise ValueError(f"{self.name} has no {what}, but one is given")
             return None
         if value is None:
-            return start(self.features, dtype)
+            return jnp.full(self.features, start, dtype)
         value = jnp.asarray(value)
         if value.shape != (self.features,):
             raise ValueError(f"{what} has the shape {list(value.shape)}; {self.name} takes [{self.features}]")
         if not jnp.issubdtype(value.dtype, jnp.floating) or value.dtype.itemsize > jnp.dtype(dtype).itemsize:
             raise TypeError(f"{what} has the type {value.dtype}; {self.name} computes with {jnp.dtype(dtype)}")
         return value.astype(dtype)
+
+    def _beside(self, x, around, known):
+        inputs, _ = _around.inputs_of(known)
+        shapes = {each["name"]: each["shape"] for each in known["around"]}
+        made = []
+        for name, value in zip(inputs, _around.ordered(self.name, inputs, around)):
+            value, shape = jnp.asarray(value), _calls.around_shape(self._spec, x, shapes[name])
+            if value.shape != shape or value.dtype != x.dtype:
+                raise ValueError(f"{name} is {value.dtype}{list(value.shape)}; {self.name} takes "
+                                 f"{x.dtype}{list(shape)}")
+            made.append(value)
+        return tuple(made)
 
     def _mask(self, mask, x):
         if mask is None:

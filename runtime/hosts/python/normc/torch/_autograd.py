@@ -230,13 +230,17 @@ def train(norm, x, scale, bias, mask, state):
     return y, rest[len(rest) - len(state) :]
 
 
-def train_carried(norm, x, scale, bias, mask, state, owner):
-    """Returns y of a norm whose backward moves the state of `owner`, a Norm, which says when it commits."""
+def _refuse_transforms(norm):
     if _is_transformed():
         raise RuntimeError(
             "the backward of " + norm.split("[")[0] + " changes its state, which a transform of torch.func cannot; "
             "use autograd, or eval mode"
         )
+
+
+def train_carried(norm, x, scale, bias, mask, state, owner):
+    """Returns y of a norm whose backward moves the state of `owner`, a Norm, which says when it commits."""
+    _refuse_transforms(norm)
     differentiable = _needs_gradient(x, scale, bias)
     if differentiable and owner.commit_at != "forward":
         if torch.compiler.is_compiling():

@@ -187,6 +187,8 @@ def synchronise(model, process_group=None, deterministic=False):
             module.deterministic = deterministic
         if not isinstance(module, _state.Norm) or isinstance(module, _Ranked) or not module._fields:
             continue
+        if module._around:
+            raise ValueError(f"{module.text} takes tensors beside x; statistics over ranks are for norms that take none")
         known = _ops.library.facts(module.text, "forward_reduce", "f32", "", False)
         module._group, module._gather, sums = process_group, deterministic, None
         if known["y"]:

@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _autograd, _ops
+from . import _around, _autograd, _ops
 from .. import _library
 from ._modules import StateKept
 
@@ -16,7 +16,7 @@ class Norm(StateKept, torch.nn.Module):
     features    the size of the last dimension, or of dimension 1 with layout="channels_first"
     options     what the norm leaves open: {"groups": 32}
     numbers     values that replace those of the text: {"epsilon": 1e-6}
-    affine      False: scale 1 and bias 0
+    affine      False: a factor of 1 and a bias of 0
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
     commit      when the state takes what a training step makes, for norms whose backward changes it:
@@ -24,8 +24,10 @@ class Norm(StateKept, torch.nn.Module):
                 "forward"   in forward, and nu in backward: a layer may run several times in one pass
                 "step"      when `normc.torch.commit(model)` is called: what the last backward made
 
-    forward(x, mask=None): mask is True for real rows, where the norm has a padding rule. The state is held in
-    f32 (f64 for a module in f64), whatever the module is cast to.
+    forward(x, mask=None, **around): mask is True for real rows, where the norm has a padding rule. `around` are the
+    tensors that its text has beside x: residual, gate, mod_scale, mod_shift (docs/around-a-norm.md). Returns y, or
+    (y, residual_out) for a norm with a stream of residuals. The state is held in f32 (f64 for a module in f64),
+    whatever the module is cast to.
     """
 
     def __init__(self, name, features, *, options=None, numbers=None, affine=True, layout="features_last",
@@ -43,9 +45,12 @@ class Norm(StateKept, torch.nn.Module):
         if unknown:
             raise ValueError(f"{name} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known['numbers']))}")
         self._carried = _ops.library.facts(self.text, "backward", "f32", "")["writes_state"]
+        self._around = bool(known["around"])
         made = {"device": device, "dtype": dtype}
-        for parameter, start, has in (("weight", torch.ones, known["scale"]), ("bias", torch.zeros, known["bias"])):
-            self.register_parameter(parameter, torch.nn.Parameter(start(features, **made)) if affine and has else None)
+        starts = ("weight", known["neutral_scale"], known["scale"]), ("bias", 0.0, known["bias"])
+        for parameter, start, has in starts:
+            value = torch.nn.Parameter(torch.full((features,), start, **made)) if affine and has else None
+            self.register_parameter(parameter, value)
         kind = torch.float64 if (dtype or torch.get_default_dtype()) == torch.float64 else torch.float32
         self._fields = [field["name"] for field in known["state"]]
         for field in known["state"]:
@@ -64,7 +69,9 @@ class Norm(StateKept, torch.nn.Module):
         """What the last backward made of the state, until commit(model): buffers, so that compiled code writes them."""
         return tuple(self._buffers["_next_" + name] for name in self._fields)
 
-    def forward(self, x, mask=None):
+    def forward(self, x, mask=None, **around):
+        if around or self._around:
+            return self._forward_around(x, mask, around)
         if not self._fields:
             return _autograd.normalize(self.text, x, self.weight, self.bias, mask)
         state = self.state
@@ -74,6 +81,15 @@ class Norm(StateKept, torch.nn.Module):
             return _autograd.train_carried(self.text, x, self.weight, self.bias, mask, state, self)
         y, following = _autograd.train(self.text, x, self.weight, self.bias, mask, state)
         self._store(following)
+        return y
+
+    def _forward_around(self, x, mask, around):
+        if self._carried and self.training:
+            return _around.train_carried(self.text, x, self.weight, self.bias, mask, around, self.state, self)
+        training = self.training or not self._fields
+        y, following = _around.apply(self.text, x, self.weight, self.bias, mask, around, self.state, training)
+        if following:
+            self._store(following)
         return y
 
     def reset_state(self):

@@ -1,13 +1,14 @@
-"""Functions with the signatures of torch.nn.functional."""
+"""Functions with the signatures of torch.nn.functional, and one for any text."""
 
 import math
 
 import torch
 
 from .._library import text
+from . import _around
 from ._autograd import normalize
 
-__all__ = ["group_norm", "instance_norm", "layer_norm", "rms_norm"]
+__all__ = ["group_norm", "instance_norm", "layer_norm", "norm", "rms_norm"]
 
 
 _texts = {}
@@ -72,3 +73,9 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
 def instance_norm(input, weight=None, bias=None, eps=1e-5):
     """As torch.nn.functional.instance_norm without running statistics: input [batch, channels, positions...]."""
     return normalize(segment_text("instance_norm", input.shape[1], eps), input, weight, bias)
+
+
+def norm(text, input, weight=None, bias=None, mask=None, **around):
+    """The norm of a text that has no state, "rms_norm_residual[*x768] epsilon=1e-06": `around` are the tensors that it
+    has beside the input (docs/around-a-norm.md). Returns y, or (y, residual_out) with a stream of residuals."""
+    return _around.apply(text, input, weight, bias, mask, around)[0]

@@ -1,0 +1,268 @@
+// Columns across channels: statistics of rows whose features do not lie together, with layout channels_first.
+//
+// A piece is so many rows of a segment that all their features stay in the second-level cache. Lanes are
+// rows, and what the slab computes for a row is an element of memory in the first-level cache. A sweep goes
+// over R features together, along the rows of the piece; their terms are added first, so a sum in memory is
+// updated once for R features. The code between sweeps is a loop over the rows.
+#include "codegen/targets/cpu/lower/Sweep.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+/// The bytes of a piece in the tensors that its sweeps read, and if they are several. The next piece is
+/// prefetched beside it.
+static constexpr int64_t kPieceBytes = 512 << 10, kPieceBytesOfSeveral = 256 << 10;
+/// The same where it has whole runs: short pieces of runs that begin inside cache lines cost more than cache.
+static constexpr int64_t kWholeBytes = 4 << 20;
+/// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
+/// for an earlier store with the same offset in a page.
+static constexpr int64_t kPlaceBytes = 4096, kApartBytes = 1024;
+/// The fewest rows of a piece that is not a whole run, whatever the features.
+static constexpr int64_t kLeastRows = 64;
+
+Value PhaseLowering::placeOf(Value v) { return pieceValues_.lookup(v); }
+
+Value PhaseLowering::loadPlace(Value place, Value row, int64_t lanes) {
+  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, place, row);
+  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), place, row);
+}
+void PhaseLowering::storePlace(Value place, Value row, Value v) {
+  if (isa<VectorType>(v.getType()))
+    vector::StoreOp::create(l_.b, l_.loc, v, place, row);
+  else
+    memref::StoreOp::create(l_.b, l_.loc, v, place, row);
+}
+
+/// Allocates memory for the values that are used in another loop than they are computed in, and for the lower
+/// levels of sums.
+void PhaseLowering::allocatePiece(SlabOp s) {
+  const int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
+  auto place = [&] {
+    const auto type = MemRefType::get({(kPlaceBytes + kApartBytes) / size}, f_.statistics());
+    return memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kCacheLine)).getResult();
+  };
+  Block& body = s.getBody().front();
+  size_t sums = 0;
+  auto loopOf = [&](Operation& op) -> Operation* {  // the sweep, or the one before the scalar code
+    Operation* at = &op;
+    while (at && !isa<SweepOp>(at)) at = at->getPrevNode();
+    return at;
+  };
+  for (Operation& op : body) {
+    if (isa<SweepOp>(op)) sums = std::max<size_t>(sums, op.getNumResults());
+    for (Value v : op.getResults()) {
+      const bool leaves = isa<SweepOp>(op) || llvm::any_of(v.getUsers(), [&](Operation* user) {
+                            return loopOf(*body.findAncestorOpInBlock(*user)) != loopOf(op);
+                          });
+      if (leaves && !shared_.contains(v)) pieceValues_[v] = place();
+    }
+  }
+  allocateStage(s);
+  levels_.assign(2, {});
+  for (Values& level : levels_)
+    for (size_t k = 0; k < sums; ++k) level.push_back(place());
+}
+
+/// Returns the most rows of a piece.
+int64_t PhaseLowering::mostOfPiece() { return kPlaceBytes * 8 / f_.statistics().getIntOrFloatBitWidth(); }
+
+/// Returns the rows of a piece if a task has so many of a segment. Pieces begin at whole cache lines of a run
+/// that does, and are equally long.
+Value PhaseLowering::rowsOfPiece(Value rows) {
+  int64_t size = 0;
+  llvm::DenseSet<Operation*> inputs;
+  for (auto sweep : slab_.getOps<SweepOp>())
+    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
+      if (TensorOp t = f_.tensor(name.getValue()); t.isXSized() && inputs.insert(t).second)
+        size = t.getType().getIntOrFloatBitWidth() / 8;
+  const int64_t line = kCacheLine / size, most = mostOfPiece();
+  auto atLeast = [&](Value v, int64_t n) -> Value {
+    return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(n));
+  };
+  auto ceilDiv = [&](Value v, Value by) { return l_.div(l_.add(v, l_.sub(by, l_.index(1))), by); };
+  auto rowsOf = [&](int64_t bytes) {
+    Value row = l_.mul(f_.groupWidth(Axis::Group), l_.index(size * int64_t(inputs.size())));
+    return l_.min(l_.div(l_.index(bytes), atLeast(row, 1)), l_.index(most));
+  };
+  Value isWhole = l_.isFalse(l_.less(rowsOf(kWholeBytes), f_.rows()));
+  Value fit = l_.select(isWhole, l_.index(most),
+                        atLeast(rowsOf(inputs.size() > 1 ? kPieceBytesOfSeveral : kPieceBytes), kLeastRows));
+  Value equal = ceilDiv(rows, atLeast(ceilDiv(rows, fit), 1));
+  return l_.mul(ceilDiv(atLeast(equal, 1), l_.index(line)), l_.index(line));
+}
+
+void PhaseLowering::acrossChannels(SlabOp s, Value begin, Value end) {
+  const Value rows = f_.rows(), zero = l_.index(0), width = f_.groupWidth(Axis::Group);
+  Value first = segmentAndRow(begin).first,
+        last = segmentAndRow(l_.add(end, l_.sub(rows, l_.index(1)))).first;
+  l_.forEach(first, l_.select(l_.less(begin, end), last, first), 1, [&](Value segment) {
+    Value origin = l_.mul(segment, rows);
+    Value from = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(begin, origin), zero);
+    Value to = l_.min(l_.sub(end, origin), rows), step = rowsOfPiece(l_.sub(to, from));
+    l_.forEach(zero, l_.index(f_.groups(Axis::Group)), 1, [&](Value group) {
+      l_.forEach(from, to, step, {}, [&](Value row, ValueRange) {
+        Piece p{.at = {.segment = segment, .row = row, .feature = l_.mul(group, width), .group = group}};
+        p.at.chunk = f_.task();
+        p.rows = l_.min(step, l_.sub(to, row));
+        // Behind the last piece of a segment, be it another task's, come the next features in memory.
+        Value behind = l_.add(row, step), more = l_.less(behind, rows);
+        p.nextRow = l_.select(more, behind, zero), p.nextFeature = l_.select(more, zero, width);
+        piece_ = &p, runBegin_ = row;
+        next_ = inLarge_ && schedule_.getFetch() ? p.nextRow : Value();
+        piece(s);
+        piece_ = nullptr, next_ = {};
+        return Values();
+      });
+    });
+  });
+}
+
+void PhaseLowering::piece(SlabOp s) {
+  SmallVector<Operation*> scalars;
+  for (Operation& op : s.getBody().front()) {
+    if (op.getNumResults() && shared_.contains(op.getResult(0))) continue;
+    auto sweep = dyn_cast<SweepOp>(op);
+    if (!sweep) {
+      scalars.push_back(&op);
+      continue;
+    }
+    scalarsOfPiece(scalars);
+    scalars.clear();
+    sweepPiece(sweep);
+  }
+  scalarsOfPiece(scalars);
+}
+
+void PhaseLowering::scalarsOfPiece(ArrayRef<Operation*> ops) {
+  if (ops.empty()) return;
+  const int64_t lanes = schedule_.getVector();
+  auto at = [&](Value offset, int64_t width, Value mask) {
+    lanes_ = width, laneMask_ = mask;
+    Replica r;
+    r.at = piece_->at, r.values = shared_;
+    r.at.row = l_.add(r.at.row, offset);
+    for (Operation* op : ops) {
+      op->walk([&](Operation* inner) {
+        for (Value v : inner->getOperands())
+          if (Value place = placeOf(v); place && !r.values.contains(v))
+            r.values.map(v, loadPlace(place, offset, width));
+      });
+      scalarOp(*op, r);
+      for (Value v : op->getResults())
+        if (Value place = placeOf(v)) storePlace(place, offset, l_.broadcast(mapped(v, r.values), width));
+    }
+  };
+  Value whole = l_.roundDown(piece_->rows, lanes);
+  l_.forEach(l_.index(0), whole, lanes, [&](Value j) { at(j, lanes, {}); });
+  if (schedule_.getScalarTail())
+    l_.forEach(whole, piece_->rows, 1, [&](Value j) { at(j, 0, {}); });
+  else
+    l_.when(l_.less(whole, piece_->rows), {}, [&] {
+      at(whole, lanes, f_.laneMask(l_.sub(piece_->rows, whole), lanes));
+      return Values();
+    });
+  lanes_ = lanes, laneMask_ = {};
+}
+
+void PhaseLowering::clearPlaces(ArrayRef<Value> places, Combiners combiners) {
+  const int64_t lanes = schedule_.getVector();
+  l_.forEach(l_.index(0), piece_->rows, lanes, [&](Value j) {
+    for (auto [place, combiner] : llvm::zip(places, combiners))
+      storePlace(place, j, l_.identity(combiner, VectorType::get({lanes}, f_.statistics())));
+  });
+}
+
+void PhaseLowering::combinePlaces(ArrayRef<Value> from, ArrayRef<Value> to, Combiners combiners) {
+  const int64_t lanes = schedule_.getVector();
+  l_.forEach(l_.index(0), piece_->rows, lanes, [&](Value j) {
+    for (auto [source, place, combiner] : llvm::zip(from, to, combiners))
+      storePlace(place, j, l_.combine(combiner, loadPlace(place, j, lanes), loadPlace(source, j, lanes)));
+  });
+}
+
+void PhaseLowering::sweepPiece(SweepOp op) {
+  assert(!op.getCondition() && "a statistic of a row has no state, and so no warmup");
+  Sweep s(partsOf(op));
+  s.keepSumsInPlaces();
+  llvm::SetVector<Value> outside;
+  op.getBody().walk([&](Operation* inner) {
+    for (Value v : inner->getOperands())
+      if (Value place = placeOf(v); place && outside.insert(v)) s.ofRow.push_back({v, place});
+  });
+  if (!op.getSums().empty())
+    return sumFeatures(s, llvm::map_to_vector<16>(op.getSums(), [&](Value v) { return placeOf(v); }));
+  auto direct = [&] { featuresBetween(s, l_.index(0), f_.groupWidth(Axis::Group), rowsTogether()); };
+  Value staged = canStage(s);
+  if (!staged) return direct();
+  l_.when(staged, {}, [&] { return writeStaged(s), Values(); });
+  l_.when(l_.isFalse(staged), {}, [&] { return direct(), Values(); });
+}
+
+void PhaseLowering::features(Sweep& s, Value first, int64_t count) {
+  Replicas replicas(count);
+  for (auto [i, r] : llvm::enumerate(replicas)) {
+    r.at = piece_->at, r.values = shared_;
+    r.at.feature = l_.add(r.at.feature, l_.add(first, l_.index(i)));
+    hoist(s, r);
+  }
+  Values sums = identities(s.combinersOf(replicas.size(), unroll_), schedule_.getVector());
+  addRowPartials(s, replicas, along(s, replicas, piece_->rows, sums));
+}
+
+void PhaseLowering::featuresBetween(Sweep& s, Value first, Value last, int64_t count) {
+  Value whole = l_.add(first, l_.roundDown(l_.sub(last, first), count));
+  l_.forEach(first, whole, count, [&](Value feature) { features(s, feature, count); });
+  if (count > 1) l_.forEach(whole, last, 1, [&](Value feature) { features(s, feature, 1); });
+}
+
+/// Steps add to the lowest level of the sums. Where there is a rest, of single features, it is a sum of that
+/// level, too.
+void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
+  // The order of a sum is the same in a large call.
+  const int64_t together = s.rowsTogether(schedule_.getRows());
+  // Fewer terms that are not added first.
+  const int64_t chain = together == 1 ? kLongestChain / 2 : kLongestChain;
+  const Value none = l_.index(0), features = f_.groupWidth(Axis::Group),
+              whole = l_.roundDown(features, together);
+  const auto known = Loops::constant(features);
+  const int64_t steps = known.value_or(0) / together, rest = known.value_or(0) % together;
+  const size_t top = !known                                                          ? 2
+                     : steps + rest <= chain                                         ? 0
+                     : llvm::divideCeil(steps, chain) + (rest != 0) <= kLongestChain ? 1
+                                                                                     : 2;
+  auto places = [&](size_t level) -> ArrayRef<Value> {
+    return level == top ? ArrayRef<Value>(sums) : ArrayRef<Value>(levels_[level]).take_front(sums.size());
+  };
+  auto addTo = [&](size_t above, llvm::function_ref<void()> terms, size_t level) {
+    clearPlaces(places(level), s.rowCombiners);
+    terms();
+    combinePlaces(places(level), places(above), s.rowCombiners);
+  };
+  auto lowest = [&](Value first, Value last) {
+    s.sumsAt = Values(places(0));
+    featuresBetween(s, first, last, together);
+  };
+  auto sumUp = [&](auto& self, size_t level, Value first, Value last) -> void {
+    if (level == 0) return lowest(first, last);
+    const int64_t block = together * chain * (level == 1 ? 1 : kLongestChain);
+    l_.forEach(first, last, block, [&](Value from) {
+      addTo(
+          level, [&] { self(self, level - 1, from, l_.min(l_.add(from, l_.index(block)), last)); },
+          level - 1);
+    });
+  };
+  clearPlaces(places(top), s.rowCombiners);
+  if (top == 0) return lowest(none, features);
+  sumUp(sumUp, top, none, whole);
+  l_.when(l_.less(whole, features), {}, [&] {
+    addTo(top, [&] { lowest(whole, features); }, 0);
+    return Values();
+  });
+}
+
+}  // namespace normc::codegen

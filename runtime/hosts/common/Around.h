@@ -1,0 +1,42 @@
+// The tensors that stand around a norm (docs/around-a-norm.md): one row for each. Hosts take and make them by
+// rows of this table, and what a plan does with each is in `Prepared`.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "runtime/normc.h"
+
+namespace normc::hosts {
+
+struct AroundRow {
+  std::string_view name;
+  const DLTensor* normc_args::* argument;
+};
+
+/// In the order of normc_args: inputs of forward and what they make, then gradients.
+inline constexpr std::array<AroundRow, 10> kAround{{
+    {"residual", &normc_args::residual},
+    {"residual_out", &normc_args::residual_out},
+    {"gate", &normc_args::gate},
+    {"mod_scale", &normc_args::mod_scale},
+    {"mod_shift", &normc_args::mod_shift},
+    {"dresidual_out", &normc_args::dresidual_out},
+    {"dresidual", &normc_args::dresidual},
+    {"dgate", &normc_args::dgate},
+    {"dmod_scale", &normc_args::dmod_scale},
+    {"dmod_shift", &normc_args::dmod_shift},
+}};
+
+/// A tensor around the norm of a plan.
+struct Around {
+  const AroundRow* row = nullptr;
+  normc_tensor_use use = NORMC_TENSOR_READ;
+  normc_tensor_shape shape = NORMC_TENSOR_ELEMENTS;
+  const char* sameAs = nullptr;  ///< the tensor that it is, if no call takes it
+
+  bool isRead() const { return use == NORMC_TENSOR_READ || use == NORMC_TENSOR_READ_IF_GIVEN; }
+  bool isWritten() const { return use == NORMC_TENSOR_WRITTEN || use == NORMC_TENSOR_OPTIONAL; }
+};
+
+}  // namespace normc::hosts

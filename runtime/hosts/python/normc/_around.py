@@ -1,0 +1,44 @@
+"""The tensors around a norm, for any host: a residual, a gate, a modulation (docs/around-a-norm.md).
+
+Nothing here knows one of these tensors: which a norm takes, and which gradient is whose, follow from the facts of its
+plans (Configure.h). They are lists in the order of common/Around.h.
+"""
+
+
+def inputs_of(known):
+    """Returns the names of the tensors that a forward takes beside x, and whether it makes residual_out."""
+    uses = [(each["name"], each["use"]) for each in known["around"]]
+    return tuple(name for name, use in uses if use == "read"), any(use == "written" for _, use in uses)
+
+
+def kept(known, inputs):
+    """Returns where the tensors that a backward reads are, as places in inputs and -1 for residual_out; whether it
+    reads x; and for each input where its gradient is, as a place in dx, dscale, dbias and the others that a backward
+    can make, and -1 for dy."""
+    around = known["around"]
+    read = [each["name"] for each in around if each["use"] == "read"]
+    made = ["dx", "dscale", "dbias", *(each["name"] for each in around if each["use"] == "optional")]
+    same = {each["name"]: each["same_as"] for each in around if each["use"] == "same"}
+    names = [same.get("d" + name, "d" + name) for name in inputs]
+    return (tuple(inputs.index(name) if name in inputs else -1 for name in read), known["reads_x"],
+            tuple(-1 if name == "dy" else made.index(name) for name in names))
+
+
+def check_mask(norm, places):
+    """Raises where a gradient would be dy in rows that a mask leaves out, where it is 0."""
+    if -1 in places:
+        raise NotImplementedError(f"the gradient of the residual of {norm} is dy, also in rows that a mask leaves out: "
+                                  "give the residual no gradient, or add it behind the norm")
+
+
+def ordered(norm, inputs, around):
+    """Returns the tensors of keywords in the order of a norm, which takes all of them."""
+    given = {name: tensor for name, tensor in around.items() if tensor is not None}
+    missing = [each for each in inputs if each not in given]
+    if missing:
+        raise TypeError(f"{norm} takes {', '.join(inputs)} beside x; missing is {', '.join(missing)}")
+    unknown = [each for each in given if each not in inputs]
+    if unknown:
+        takes = f"takes {', '.join(inputs)}" if inputs else "takes nothing"
+        raise TypeError(f"{norm} {takes} beside x; given is {', '.join(unknown)}")
+    return tuple(given[each] for each in inputs)

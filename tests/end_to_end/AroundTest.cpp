@@ -1,0 +1,161 @@
+// What surrounds a norm, a clause at a time and in mixes: residual, gate and modulation around each kind of
+// statistic, in all types, layouts, strategies and masks, judged by the gate. Random specs mix them further.
+#include <gtest/gtest.h>
+
+#include "codegen/plan/Planner.h"
+#include "dsl/Library.h"
+#include "tests/end_to_end/Compiled.h"
+
+namespace normc {
+namespace {
+
+using codegen::Strategy;
+
+/// The problem of a built-in norm with more clauses. Nothing where the language refuses it.
+std::optional<Problem> problemWith(const std::string& base, const std::string& clauses,
+                                   const std::string& rest) {
+  std::string text = "norm n from " + base + " {\n  ";
+  for (char c : clauses) text += c == ';' ? "\n  " : std::string(1, c);
+  const auto specs = readNorms(text + "\n}\n", "test");
+  if (!specs) {
+    ADD_FAILURE() << normc::text(specs.errors());
+    return std::nullopt;
+  }
+  const auto spec = specs->back();
+  auto problem = parseProblem("n" + rest, [&](std::string_view) { return Result(spec); });
+  return problem ? std::optional(*problem) : std::nullopt;
+}
+
+struct Clauses {
+  const char *name, *text;
+};
+const Clauses kClauses[] = {
+    {"ResidualBefore", "residual before"},
+    {"ResidualWithoutStream", "residual before(stream = no)"},
+    {"ResidualAfter", "residual after; activation silu"},
+    {"GateBefore", "gate silu(at = before)"},
+    {"GateAfter", "gate gelu; residual before"},
+    {"GateOfSegmentBefore", "gate tanh(at = before, per = segment); residual before"},
+    {"GateOfSegmentAfter", "gate identity(per = segment); residual after"},
+    {"GateOfFeatureBefore", "gate sigmoid(at = before, per = feature); residual before(stream = no)"},
+    {"GateOfFeatureAfter", "gate silu(per = feature); activation tanh"},
+    {"Modulation", "modulate scale, shift"},
+    {"ModulationOfRows", "modulate shift, per = row; activation gelu_tanh"},
+    {"FactorOfRows", "modulate scale(offset = 0), per = row; gate silu"},
+    {"All", "residual before; modulate scale, shift; gate silu(per = segment); activation silu"},
+    {"AllInFront",
+     "gate silu(at = before, per = segment); residual before; modulate scale(offset = -0.5); activation "
+     "sigmoid"},
+};
+
+struct Base {
+  const char *name, *norm, *shape, *options;
+};
+const Base kBases[] = {
+    {"Rms", "rms_norm", "[*x*x100]", ""},
+    {"Layer", "layer_norm", "[*x*x*]", ""},
+    {"Batch", "batch_norm", "[*x*x40]", ""},
+    {"Power", "power_norm", "[*x*x*]", ""},
+    {"PowerReleased", "power_norm_released", "[*x*x48]", "heads=4"},
+    {"Renorm", "batch_renorm", "[*x*x33]", ""},
+    {"Unified", "unified_norm", "[*x*x24]", ""},
+    {"Instance", "instance_norm", "[*x*x36]", ""},
+    {"Groups", "group_norm", "[*x*x96]", "groups=4"},
+    {"GroupsOfSegments", "group_norm_segment", "[*x*x*]", "groups=4"},
+    {"BatchChannels", "batch_norm", "[*x12x*]", "layout=channels_first"},
+    {"PowerChannels", "power_norm", "[*x*x*]", "layout=channels_first"},
+    {"InstanceChannels", "instance_norm", "[*x12x*]", "layout=channels_first"},
+    {"GroupsOfChannels", "group_norm_segment", "[*x12x*]", "groups=4,layout=channels_first"},
+};
+
+class Around : public testing::TestWithParam<std::tuple<Base, Clauses>> {};
+
+/// Several segments with rows that no step divides, padding that is NaN, data that
+/// drift, and one row.
+std::vector<gate::Trial> trialsOf(const Problem& problem) {
+  const int64_t features = problem.features.value_or(20);
+  std::vector<gate::Trial> trials{{.extents = {3, 37, features}, .step = 3},
+                                  {.extents = {5, 2, features}, .nanPadding = problem.mask, .step = 1},
+                                  {.extents = {2, 70, features}, .data = HardInput::Drift, .step = 7},
+                                  {.extents = {1, 1, features}, .step = 2}};
+  trials[0].placement.misalign = 1;
+  if (problem.mask && problem.spec->padding != Padding::Exclude)
+    for (gate::Trial& trial : trials) trial.nanPadding = false;
+  return trials;
+}
+
+TEST_P(Around, PassesTheGate) {
+  const auto& [base, clauses] = GetParam();
+  const auto isa = hostIsa();
+  int problems = 0;
+  // Types, masks and strategies alternate from test to test; random specs draw the other combinations.
+  uint64_t turn = 0;
+  for (const char* c = clauses.text; *c; ++c) turn += uint64_t(*c);
+  for (const char* c = base.name; *c; ++c) turn += uint64_t(*c);
+  const char* const kInference[] = {"infer", "infer_backward"};
+  for (const char* entry : {"forward", "backward", kInference[turn % 2]}) {
+    const char* const kTypes[] = {"f32", "bf16", "f64", "f16"};
+    const char* type = kTypes[++turn % 4];
+    const bool mask = turn / 2 % 2, leaves = turn / 4 % 2;
+    std::string options = base.options;
+    if (mask) options += options.empty() ? "mask" : ",mask";
+    if (!options.empty()) options = "{" + options + "}";
+    const bool hasState = findNorm(base.norm)->get()->running.has_value();
+    const std::string padding = leaves && hasState ? "; padding leave_out_of_statistics" : "";
+    const auto problem = problemWith(base.norm, clauses.text + padding,
+                                     std::string(":") + entry + "@" + type + base.shape + options);
+    if (!problem) continue;
+    ++problems;
+    const auto strategies = codegen::cpu::strategies(*problem);
+    const auto schedule =
+        codegen::cpu::defaultSchedule(*problem, isa, strategies[turn / 3 % strategies.size()]);
+    SCOPED_TRACE(problem->text() + " " + schedule.text());
+    const auto kernel = compiled(*problem, schedule, isa, 2);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (const gate::Trial& trial : trialsOf(*problem)) {
+      const auto question = gate::questionFor(*problem, trial);
+      ASSERT_TRUE(question) << normc::text(question.errors());
+      for (const normc_plan* plan : {kernel->plan, kernel->large}) {
+        if (!plan) continue;
+        const gate::Verdict verdict = gate::judge(plan, *problem, *question);
+        ASSERT_TRUE(verdict.ok) << verdict.text << (plan == kernel->large ? ", as a large call" : "");
+      }
+    }
+  }
+  EXPECT_GE(problems, 2) << "forward and backward";
+}
+
+INSTANTIATE_TEST_SUITE_P(Norms, Around,
+                         testing::Combine(testing::ValuesIn(kBases), testing::ValuesIn(kClauses)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name;
+                         });
+
+/// Sums over the rows of a segment are cut by segment: tasks depend on sizes alone, and so do all bits.
+TEST(AroundSums, HaveTheSameBitsForAnyNumberOfThreads) {
+  for (const char* base : {"layer_norm", "batch_norm", "power_norm"}) {
+    const auto problem = problemWith(base, "residual before; gate silu(per = segment); modulate scale, shift",
+                                     ":backward@f32[*x*x96]");
+    ASSERT_TRUE(problem);
+    auto schedule =
+        codegen::cpu::defaultSchedule(*problem, hostIsa(), codegen::legalStrategies(*problem).front());
+    schedule.grain = 16;
+    for (const Extents& extents : {Extents{3, 700, 96}, Extents{50, 9, 96}}) {
+      const gate::Trial trial{.extents = extents, .step = 3};
+      const auto arguments = gate::argumentsFor(*problem, trial);
+      ASSERT_TRUE(arguments);
+      std::map<std::string, std::vector<double>> alone;
+      for (int threads : {1, 2, 5}) {
+        const auto kernel = compiled(*problem, schedule, hostIsa(), threads);
+        ASSERT_TRUE(kernel->plan) << kernel->error;
+        const auto result = gate::Call(kernel->plan, *problem, *arguments, trial.placement).run();
+        ASSERT_EQ(result.fault, "");
+        if (threads == 1) alone = result.outputs;
+        EXPECT_EQ(result.outputs, alone) << base << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace normc
