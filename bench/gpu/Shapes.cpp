@@ -52,7 +52,7 @@ void add(std::vector<ProblemText>& shapes, DType data, Size size, bool columns) 
 void addGeneric(std::set<std::string>& problems, const std::shared_ptr<const Spec>& spec) {
   Problem problem;
   problem.spec = spec;
-  problem.segmented = spec->reduce == Reduce::Segment || spec->reduce == Reduce::SegmentFeatures;
+  problem.segmented = spec->needsSegments();
   for (const std::string& binding : bindingNames(*spec)) problem.bindings[binding] = 4;
   const auto addIfLegal = [&](const Problem& candidate) {
     if (const auto checked = checkProblem(candidate)) problems.insert(checked->text());

@@ -57,8 +57,7 @@ Problem frameOf(const Norm& norm, const RequestFlags& flags, const std::map<std:
   Problem problem;
   problem.spec = norm;
   problem.layout = layoutOf("--layout", flags.layout);
-  problem.segmented = flags.segmented || problem.layout == Layout::ChannelsFirst ||
-                      norm->reduce == Reduce::Segment || norm->reduce == Reduce::SegmentFeatures;
+  problem.segmented = flags.segmented || problem.layout == Layout::ChannelsFirst || norm->needsSegments();
   problem.mask = flags.mask;
   for (const std::string& name : bindingNames(*norm)) {
     const auto at = bindings.find(name);
