@@ -65,6 +65,19 @@ INSTANTIATE_TEST_SUITE_P(Norms, ShortRows,
                                          "layer_norm:forward@f16[*x128]", "layer_norm:forward@f64[*x32]",
                                          "group_norm:forward@f32[*x256]{groups=8}"));
 
+/// Judges a call with and without gaps between rows, as a small and as a large one.
+void expectRight(const Problem& problem, const Compiled& kernel, const Extents& extents) {
+  for (int64_t padding : {0, 16}) {
+    gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
+    trial.placement.rowPadding = padding;
+    for (normc_plan* plan : {kernel.plan, kernel.large}) {
+      if (!plan) continue;
+      const gate::Verdict verdict = gate::judge(plan, problem, trial);
+      EXPECT_TRUE(verdict.ok) << verdict.text;
+    }
+  }
+}
+
 /// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
 class Runs : public testing::TestWithParam<const char*> {};
 
@@ -87,15 +100,8 @@ TEST_P(Runs, ServeEveryShape) {
                                      {2, 96, 8},
                                      {0, 9, 5},
                                      {4, 0, 5}}) {
-        for (int64_t padding : {0, 16}) {
-          gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
-          trial.placement.rowPadding = padding;
-          for (normc_plan* plan : {kernel->plan, kernel->large}) {
-            if (!plan) continue;
-            const gate::Verdict verdict = gate::judge(plan, problem, trial);
-            EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
-          }
-        }
+        SCOPED_TRACE(schedule.text());
+        expectRight(problem, *kernel, extents);
       }
     }
   }
@@ -134,15 +140,8 @@ TEST_P(AcrossChannels, ServesEveryShape) {
                                      {2, 96, 132},
                                      {0, 9, 8},
                                      {4, 0, 8}}) {
-        for (int64_t padding : {0, 16}) {
-          gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
-          trial.placement.rowPadding = padding;
-          for (normc_plan* plan : {kernel->plan, kernel->large}) {
-            if (!plan) continue;
-            const gate::Verdict verdict = gate::judge(plan, problem, trial);
-            EXPECT_TRUE(verdict.ok) << schedule.text() << " " << verdict.text;
-          }
-        }
+        SCOPED_TRACE(schedule.text());
+        expectRight(problem, *kernel, extents);
       }
     }
   }
