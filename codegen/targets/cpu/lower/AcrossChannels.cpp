@@ -38,6 +38,22 @@ void PhaseLowering::storePlace(Value place, Value row, Value v) {
     memref::StoreOp::create(l_.b, l_.loc, v, place, row);
 }
 
+/// Returns the additions to the lowest level of a sum over features: fewer where the terms of a step are not
+/// added to each other first.
+static int64_t firstChain(int64_t together) { return together == 1 ? kLongestChain / 2 : kLongestChain; }
+
+/// Returns the levels below the last one of a sum over features, so many at a time. Of an unknown number of
+/// features the last level is as long as it has to be.
+static size_t levelsBelow(std::optional<int64_t> features, int64_t together) {
+  if (!features) return 2;
+  const int64_t steps = *features / together, rest = *features % together;
+  int64_t block = firstChain(together);
+  if (steps + rest <= block) return 0;
+  size_t levels = 1;
+  for (; llvm::divideCeil(steps, block) + (rest != 0) > kLongestChain; block *= kLongestChain) ++levels;
+  return levels;
+}
+
 /// Allocates memory for the values that are used in another loop than they are computed in, and for the lower
 /// levels of sums.
 void PhaseLowering::allocatePiece(SlabOp s) {
@@ -63,7 +79,7 @@ void PhaseLowering::allocatePiece(SlabOp s) {
     }
   }
   allocateStage(s);
-  levels_.assign(2, {});
+  levels_.assign(levelsBelow(Loops::constant(f_.groupWidth(Axis::Group)), 1), {});
   for (Values& level : levels_)
     for (size_t k = 0; k < sums; ++k) level.push_back(place());
 }
@@ -225,16 +241,10 @@ void PhaseLowering::featuresBetween(Sweep& s, Value first, Value last, int64_t c
 void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
   // The order of a sum is the same in a large call.
   const int64_t together = s.rowsTogether(schedule_.getRows());
-  // Fewer terms that are not added first.
-  const int64_t chain = together == 1 ? kLongestChain / 2 : kLongestChain;
+  const int64_t chain = firstChain(together);
   const Value none = l_.index(0), features = f_.groupWidth(Axis::Group),
               whole = l_.roundDown(features, together);
-  const auto known = Loops::constant(features);
-  const int64_t steps = known.value_or(0) / together, rest = known.value_or(0) % together;
-  const size_t top = !known                                                          ? 2
-                     : steps + rest <= chain                                         ? 0
-                     : llvm::divideCeil(steps, chain) + (rest != 0) <= kLongestChain ? 1
-                                                                                     : 2;
+  const size_t top = levelsBelow(Loops::constant(features), together);
   auto places = [&](size_t level) -> ArrayRef<Value> {
     return level == top ? ArrayRef<Value>(sums) : ArrayRef<Value>(levels_[level]).take_front(sums.size());
   };
@@ -249,7 +259,8 @@ void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
   };
   auto sumUp = [&](auto& self, size_t level, Value first, Value last) -> void {
     if (level == 0) return lowest(first, last);
-    const int64_t block = together * chain * (level == 1 ? 1 : kLongestChain);
+    int64_t block = together * chain;
+    for (size_t below = 1; below < level; ++below) block *= kLongestChain;
     l_.forEach(first, last, block, [&](Value from) {
       addTo(
           level, [&] { self(self, level - 1, from, l_.min(l_.add(from, l_.index(block)), last)); },
