@@ -24,6 +24,7 @@ static package::Factor factorOf(Axis axis, KernelOp kernel, int64_t window, int6
       return {package::Factor::Fixed, window};
     case Axis::Chunk:
       return package::chunksOf(chunkPhase);
+    case Axis::Block:  // of no workspace
     case Axis::Partial:
       break;
   }
@@ -40,7 +41,10 @@ static package::Shape shapeOf(ArrayRef<Axis> axes, KernelOp kernel, int64_t wind
 static DType typeOf(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
-  return text == "i8" ? DType::U8 : typeNamed(text).value();
+  if (isa<Float8E4M3FNType>(type)) return DType::E4M3;
+  if (isa<Float8E8M0FNUType>(type)) return DType::E8M0;
+  if (type.isInteger(8)) return type.isSignedInteger() ? DType::I8 : DType::U8;
+  return typeNamed(text).value();
 }
 
 static package::Operand operandOf(TensorOp t, KernelOp kernel) {
@@ -102,7 +106,9 @@ static void noteOtherTensors(const Problem& problem, package::Kernel& m) {
 /// Returns the number that divides every legal number of features, so that all groups have the same size.
 static int64_t groupsOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
-  return std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1);
+  const int64_t block = spec.isQuantizedPer(QuantizePer::Block) ? spec.quantize->size : 1;
+  return std::lcm(block,
+                  std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1));
 }
 
 package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelOp kernel,
@@ -111,6 +117,7 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   m.problem = problem.text();
   m.parts = problem.parts();
   if (!problem.features) m.featuresMultiple = groupsOf(problem);
+  m.block = kernel.getBlock().value_or(0);
   m.generator = "mlir";
   m.schedule = std::move(schedule);
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));

@@ -9,6 +9,8 @@
 namespace normc {
 namespace {
 
+constexpr const char* kGivenScale = "the caller gives that scale: leave it out, or write 'per = row'";
+
 class Builder {
  public:
   Builder(const SourceText& source, Spec& spec, Places& places, std::vector<Diagnostic>& errors)
@@ -41,7 +43,7 @@ class Builder {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
   };
-  static const Handler kHandlers[16];
+  static const Handler kHandlers[17];
 
   static const Handler* find(std::string_view keyword) {
     const auto found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
@@ -245,6 +247,42 @@ class Builder {
     plain(clause, kActivationWords, spec_.activation);
   }
 
+  void quantize(const Clause& clause) {
+    spec_.quantize.reset();
+    std::optional<Codes> codes;
+    const Item* value = only(clause, allOf(kQuantizeWords));
+    if (!value || !head(clause, *value, kQuantizeWords, codes)) return;
+    if (!codes) {
+      options(clause, *value, {});
+      return;
+    }
+    Spec::Quantize& quantize = spec_.quantize.emplace();
+    quantize.codes = *codes;
+    const Options given = options(clause, *value, {"per", "size", "scale", "floor"});
+    // Without a legal `per` one cannot say which options mean something.
+    if (const Token* per = given.find("per"); per && !context_.word(*per, kQuantizePerWords, quantize.per))
+      return;
+    // C33: options that this `per` does not have, their defaults included.
+    if (const Options::Given* size = given.given("size"); size && quantize.per != QuantizePer::Block) {
+      context_.fail(size->name, "C33",
+                    "'size' means nothing for 'per = " + wordOf(kQuantizePerWords, quantize.per) + "'",
+                    "leave it out, or write 'per = block'");
+    } else if (size) {
+      context_.whole(size->value, quantize.size);
+    }
+    const bool isGiven = quantize.per == QuantizePer::Tensor;
+    if (const Options::Given* scale = given.given("scale"); scale && isGiven) {
+      context_.fail(scale->name, "C33", "'scale' means nothing for 'per = tensor'", kGivenScale);
+    } else {
+      given.word("scale", kQuantizeScaleWords, quantize.powerOfTwo);
+    }
+    if (const Options::Given* floor = given.given("floor"); floor && isGiven) {
+      context_.fail(floor->name, "C33", "'floor' means nothing for 'per = tensor'", kGivenScale);
+    } else {
+      given.number("floor", quantize.floor);
+    }
+  }
+
   void epsilon(const Clause& clause) {
     spec_.epsilonMode = EpsilonMode::Add;
     const Item* value = only(clause, {"a number"});
@@ -353,13 +391,13 @@ class Builder {
   Spec& spec_;
 };
 
-const Builder::Handler Builder::kHandlers[16] = {
+const Builder::Handler Builder::kHandlers[17] = {
     {"reduce", &Builder::reduce},      {"center", &Builder::center},     {"moment", &Builder::moment},
     {"divide_by", &Builder::divideBy}, {"running", &Builder::running},   {"backward", &Builder::backward},
     {"renorm", &Builder::renorm},      {"residual", &Builder::residual}, {"gate", &Builder::gate},
     {"affine", &Builder::affine},      {"modulate", &Builder::modulate}, {"activation", &Builder::activation},
-    {"epsilon", &Builder::epsilon},    {"pre", &Builder::pre},           {"warmup", &Builder::warmup},
-    {"padding", &Builder::padding},
+    {"quantize", &Builder::quantize},  {"epsilon", &Builder::epsilon},   {"pre", &Builder::pre},
+    {"warmup", &Builder::warmup},      {"padding", &Builder::padding},
 };
 
 }  // namespace

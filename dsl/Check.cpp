@@ -23,6 +23,8 @@ class Checker {
     correction();
     surroundings();
     neighbours();
+    sumOfSquares();
+    quantized();
     values();
     return std::move(errors_);
   }
@@ -162,7 +164,7 @@ class Checker {
                 std::string(spec_.perFeature() ? "'running'" : "'running' to 'reduce rows'"));
   }
 
-  // What stands around the norm, and the sum of squares that such norms divide by.
+  // What stands around the norm.
   void neighbours() {
     // C29
     require(!spec_.hasResidual(/*after=*/true) || spec_.residual->stream, "C29", "residual.stream",
@@ -186,7 +188,10 @@ class Checker {
             "a gate has no function " +
                 inQuotes(spec_.gate ? wordOf(kActivationWords, spec_.gate->function) : ""),
             "use 'silu', 'sigmoid', 'tanh', 'gelu' or 'identity'");
-    // C32
+  }
+
+  // C32
+  void sumOfSquares() {
     if (spec_.moment != Moment::Sum) return;
     require(
         !spec_.perFeature(), "C32", "moment", "'moment sum' does not go with 'reduce rows'",
@@ -195,6 +200,26 @@ class Checker {
             "'moment sum' needs 'center none', but center is " + inQuotes(wordOf(kCenterWords, spec_.center)),
             "it is the sum of u^2, about 0: leave 'center' out, or use 'moment central', a mean about the "
             "centre");
+  }
+
+  // C33
+  void quantized() {
+    if (!spec_.quantize) return;
+    const Spec::Quantize& quantize = *spec_.quantize;
+    const Spec::Quantize defaults;
+    const std::string per = "'per = " + wordOf(kQuantizePerWords, quantize.per) + "'";
+    const bool blocks = quantize.per == QuantizePer::Block, given = quantize.per == QuantizePer::Tensor;
+    require(blocks || quantize.size == defaults.size, "C33", "quantize.size",
+            "'size' means nothing for " + per, "leave it out, or write 'per = block'");
+    require(!blocks || quantize.size >= 1, "C33", "quantize.size",
+            "a block of " + std::to_string(quantize.size) + " features", "use 1 or more, e.g. 128");
+    require(!given || !quantize.powerOfTwo, "C33", "quantize.scale", "'scale' means nothing for " + per,
+            "the caller gives that scale: leave it out, or write 'per = row'");
+    require(!given || quantize.floor == defaults.floor, "C33", "quantize.floor",
+            "'floor' means nothing for " + per,
+            "the caller gives that scale: leave it out, or write 'per = row'");
+    number("C33", given || quantize.floor >= kLeastFloor, "quantize.floor", "floor", quantize.floor,
+           "use 1e-30 or more, e.g. 1e-10: a row of zeros has a scale too, which divides in f32");
   }
 
   void values() {
@@ -238,7 +263,7 @@ class Checker {
     const std::string& name = groups.binding;
     require(groups.count >= 1, "C21", place, "groups is " + std::to_string(groups.count),
             "use 1 or more, or the name of a binding");
-    require(name != "layout" && name != "mask" && name != "params", "C21", place,
+    require(name != "layout" && name != "mask" && name != "params" && name != "y", "C21", place,
             "a binding cannot be called " + inQuotes(name),
             "that is an option of every problem: use another name");
   }

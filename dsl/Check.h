@@ -1,4 +1,4 @@
-// The legality table of dsl/SPEC.md (rules C5 to C32) as code.
+// The legality table of dsl/SPEC.md (rules C5 to C33) as code.
 //
 // Only a Spec that passes reaches the reference or the compiler, so neither handles combinations without a
 // meaning.
@@ -22,6 +22,9 @@ struct Place {
 /// Places by clause ("center") or clause and option ("running.decay"). "" is the norm itself, the place of
 /// what is not written.
 using Places = std::map<std::string, Place, std::less<>>;
+
+/// Rule C33: the least floor of `quantize`.
+inline constexpr double kLeastFloor = 1e-30;
 
 /// Rule C23: true if no statistic of this batch divides, so that epsilon may be 0.
 bool epsilonMayBeZero(const Spec&);

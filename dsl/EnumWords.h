@@ -64,6 +64,13 @@ inline constexpr Word<bool> kAtWords[] = {{"after", false}, {"before", true}};
 inline constexpr Word<Per> kPerWords[] = {
     {"row", Per::Row}, {"segment", Per::Segment}, {"feature", Per::Feature}};
 inline constexpr Word<Per> kModulatePerWords[] = {{"segment", Per::Segment}, {"row", Per::Row}};
+/// The types of codes; what is absent is `none`.
+inline constexpr Word<std::optional<Codes>> kQuantizeWords[] = {
+    {"none", std::nullopt}, {"int8", Codes::Int8}, {"e4m3", Codes::E4M3}};
+inline constexpr Word<QuantizePer> kQuantizePerWords[] = {
+    {"row", QuantizePer::Row}, {"tensor", QuantizePer::Tensor}, {"block", QuantizePer::Block}};
+/// `scale` of `quantize`: true is a power of two.
+inline constexpr Word<bool> kQuantizeScaleWords[] = {{"float", false}, {"power_of_two", true}};
 inline constexpr Word<Padding> kPaddingWords[] = {{"exclude", Padding::Exclude},
                                                   {"leave_out_of_statistics", Padding::LeaveOutOfStatistics}};
 inline constexpr Word<bool> kYesNoWords[] = {{"yes", true}, {"no", false}};

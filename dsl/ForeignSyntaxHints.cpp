@@ -45,7 +45,61 @@ constexpr std::string_view kNothing =
     "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
 constexpr std::string_view kNoFeature = "one of each feature is of the affine: write 'affine scale, bias'";
 
+constexpr std::string_view kQuantize =
+    "write 'quantize int8' or 'quantize e4m3' for codes in place of y, with a scale of each row, block or "
+    "tensor";
+constexpr std::string_view kTypeOfCodes =
+    "codes of 8 bits are of the norm, the type here is that of a tensor of numbers: write 'quantize int8' or "
+    "'quantize e4m3' "
+    "as a clause";
+constexpr std::string_view kNoCode =
+    "the types of codes are int8 and e4m3: docs/language.md has what to do instead";
+
+// The words for codes come first: some of the others mean something else beside them.
 constexpr ForeignWord kForeignWords[] = {
+    {"quant", "quantize", kQuantize},
+    {"quantise", "quantize", kQuantize},
+    {"quantization", "quantize", kQuantize},
+    {"quantized", "quantize", kQuantize},
+    {"int8", "quantize", kQuantize},
+    {"i8", "quantize", kQuantize},
+    {"e4m3", "quantize", kQuantize},
+    {"fp8", "quantize", kQuantize},
+    {"float8", "quantize", kQuantize},
+    {"w8a8", "quantize", kQuantize},
+    {"mxfp8", "quantize", "write 'quantize e4m3(per = block, size = 32, scale = power_of_two)'"},
+    {"i8", "int8", "write 'int8'"},
+    {"s8", "int8", "write 'int8'"},
+    {"fp8", "e4m3", "write 'e4m3'"},
+    {"float8", "e4m3", "write 'e4m3'"},
+    {"fp8_e4m3", "e4m3", "write 'e4m3'"},
+    {"e4m3fn", "e4m3", "write 'e4m3'"},
+    {"float8_e4m3fn", "e4m3", "write 'e4m3'"},
+    {"mxfp8", "e4m3", "write 'e4m3(per = block, size = 32, scale = power_of_two)'"},
+    {"e5m2", "e4m3", kNoCode},
+    {"uint8", "int8", kNoCode},
+    {"u8", "int8", kNoCode},
+    {"int4", "int8", kNoCode},
+    {"nvfp4", "e4m3", kNoCode},
+    {"e2m1", "e4m3", kNoCode},
+    {"int8", "f32", kTypeOfCodes},
+    {"i8", "f32", kTypeOfCodes},
+    {"e4m3", "f32", kTypeOfCodes},
+    {"fp8", "f32", kTypeOfCodes},
+    {"float8_e4m3fn", "f32", kTypeOfCodes},
+    {"group", "block", "write 'per = block, size = 128' for a scale of each 128 features"},
+    {"channel", "block", "write 'per = row': the scale of a feature could not leave the sum of a product"},
+    {"feature", "block", "write 'per = row': the scale of a feature could not leave the sum of a product"},
+    {"block_size", "size", "write 'size'"},
+    {"group_size", "size", "write 'size'"},
+    {"groups", "size", "write 'per = block, size = 128': the features of a block, not their number"},
+    {"eps", "floor", "write 'floor'"},
+    {"epsilon", "floor", "write 'floor'"},
+    {"f32", "power_of_two", "write 'float'"},
+    {"fp32", "power_of_two", "write 'float'"},
+    {"pow2", "power_of_two", "write 'power_of_two'"},
+    {"e8m0", "power_of_two", "write 'power_of_two'"},
+    {"ue8m0", "power_of_two", "write 'power_of_two'"},
     {"skip", "residual", kResidual},
     {"shortcut", "residual", kResidual},
     {"add", "residual", kResidual},
@@ -98,7 +152,6 @@ constexpr ForeignWord kForeignWords[] = {
     {"l1", "sum", kNothing},
     {"dropout", "gate", kDropout},
     {"dropout", "identity", kDropout},
-    {"quantize", "gate", kNothing},
     {"rope", "gate", kNothing},
     {"rotary", "gate", kNothing},
     {"eps", "epsilon", "write 'epsilon'"},

@@ -24,6 +24,8 @@ std::vector<Number> numbers(const Spec& spec) {
   if (spec.renorm.kind != Renorm::None) out.push_back({"renorm_start", spec.renorm.start, count});
   if (spec.scaleOffset) out.push_back({"scale_offset", *spec.scaleOffset, {}});
   if (spec.modulate && spec.modulate->scale) out.push_back({"mod_offset", spec.modulate->offset, {}});
+  if (spec.quantize && spec.quantize->per != QuantizePer::Tensor)
+    out.push_back({"quant_floor", spec.quantize->floor, {.least = kLeastFloor}});
   return out;
 }
 

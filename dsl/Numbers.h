@@ -14,11 +14,12 @@ namespace normc {
 struct Number {
   std::string name;
   double value;       ///< the default that the spec gives
-  NumberRange legal;  ///< what keeps the rules C22 to C26
+  NumberRange legal;  ///< what keeps the rules C22 to C26 and C33
 };
 
 /// Returns the numbers that the spec has, in this order: epsilon, pre_epsilon, decay, backward_decay,
-/// clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start, scale_offset, mod_offset.
+/// clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start, scale_offset, mod_offset,
+/// quant_floor.
 std::vector<Number> numbers(const Spec&);
 
 }  // namespace normc

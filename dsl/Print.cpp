@@ -102,6 +102,16 @@ std::string modulateText(const Spec::Modulate& modulate) {
   return list(items);
 }
 
+std::string quantizeText(const Spec::Quantize& quantize) {
+  const Spec::Quantize defaults;
+  std::vector<std::string> options;
+  if (quantize.per != defaults.per) options.push_back("per = " + wordOf(kQuantizePerWords, quantize.per));
+  if (quantize.size != defaults.size) options.push_back("size = " + std::to_string(quantize.size));
+  if (quantize.powerOfTwo) options.push_back("scale = " + wordOf(kQuantizeScaleWords, true));
+  if (quantize.floor != defaults.floor) options.push_back("floor = " + numberText(quantize.floor));
+  return withOptions(wordOf(kQuantizeWords, std::optional(quantize.codes)), options);
+}
+
 std::string epsilonText(const Spec& spec) {
   const std::string value = numberText(spec.epsilon);
   if (spec.epsilonMode == EpsilonMode::Add) return value;
@@ -151,6 +161,7 @@ std::string print(const Spec& spec) {
   if (spec.modulate) clause("modulate", modulateText(*spec.modulate));
   neighbours(/*after=*/true);
   if (spec.activation != defaults.activation) clause("activation", wordOf(kActivationWords, spec.activation));
+  if (spec.quantize) clause("quantize", quantizeText(*spec.quantize));
   if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
     clause("epsilon", epsilonText(spec));
   }

@@ -5,7 +5,15 @@
 namespace normc {
 
 ProblemText Problem::parts() const {
-  return {spec->name, entry, data, params, layout, segmented, mask, {}, {}, features, bindings};
+  return {spec->name, entry, data, params, output, layout, segmented, mask, {}, {}, features, bindings};
+}
+
+ElementTypes Problem::types() const {
+  ElementTypes types = parts().types();
+  if (!spec->quantize) return types;
+  types.codes = spec->quantize->codes == Codes::Int8 ? DType::I8 : DType::E4M3;
+  types.scales = spec->quantize->powerOfTwo ? DType::E8M0 : DType::F32;
+  return types;
 }
 
 int64_t Problem::groups(const Groups& groups) const {

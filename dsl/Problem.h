@@ -8,8 +8,9 @@
 //   instance_norm:forward@f32[*x*x64]       segments x rows x features
 //   batch_norm:infer@f16[*x64x*]{layout=channels_first}   segments x features x rows
 //   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
+//   rms_norm:forward@f32[*x4096]{y=bf16}    x in f32, y in bf16
 //
-// The order of options is: bindings by name, layout, mask, params.
+// The order of options is: bindings by name, layout, mask, params, y.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +34,7 @@ struct Problem {
   DType data = DType::F32;  ///< floating
   /// The type of scale, bias, dscale, dbias. Default: f64 if data is f64, else f32.
   DType params = DType::F32;
+  std::optional<DType> output;  ///< floating, of y and dy; absent: that of the data
   Layout layout = Layout::FeaturesLast;
   bool segmented = false;           ///< three dimensions are written; always true for channels-first
   std::optional<int64_t> features;  ///< absent: any
@@ -40,6 +42,8 @@ struct Problem {
   std::map<std::string, int64_t> bindings;
 
   ProblemText parts() const;
+  /// Returns the types of tensors.
+  ElementTypes types() const;
   /// Returns the canonical text.
   std::string text() const { return parts().text(); }
   /// Returns the text with sizes that a host requests of a package, so that kernels limited to few rows are

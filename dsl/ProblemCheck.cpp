@@ -44,6 +44,7 @@ class ProblemChecker {
     groups("reduce", spec_.groups);
     if (spec_.pre) groups("pre", spec_.pre->groups);
     params();
+    quantized();
     numbersInF32();
     entry();
     overRanks();
@@ -143,6 +144,31 @@ class ProblemChecker {
     }
   }
 
+  // P12, P13
+  void quantized() {
+    if (!spec_.quantize) return;
+    const Spec::Quantize& quantize = *spec_.quantize;
+    const bool blocks = quantize.per == QuantizePer::Block;
+    if (blocks && problem_.features && *problem_.features >= 1 && *problem_.features % quantize.size != 0) {
+      fail("P12", "[features]",
+           std::to_string(*problem_.features) + " features do not divide into blocks of " +
+               std::to_string(quantize.size) + " ('quantize' of " + inQuotes(spec_.name) + ")",
+           "use a multiple of " + std::to_string(quantize.size) + ", or another 'size'");
+    }
+    if (problem_.layout == Layout::ChannelsFirst && quantize.per != QuantizePer::Tensor) {
+      fail("P12", "layout",
+           "layout=channels_first does not go with the 'quantize' per " +
+               wordOf(kQuantizePerWords, quantize.per) + " of " + inQuotes(spec_.name),
+           "the features of one scale must lie together: leave the layout out, or use 'per = tensor'");
+    }
+    if (problem_.output) {
+      fail("P13", "y",
+           "y=" + std::string(name(*problem_.output)) + ", but " + inQuotes(spec_.name) +
+               " has codes in place of y",
+           "'quantize' says the type of the codes: leave it out");
+    }
+  }
+
   // P8
   void numbersInF32() {
     if (problem_.statistics() != DType::F32) return;
@@ -223,7 +249,7 @@ std::vector<Diagnostic> problemErrors(const Problem& problem,
 
 Diagnostic unknownOption(const Spec& spec, const std::string& name) {
   std::vector<std::string> known = bindingNames(spec);
-  known.insert(known.end(), {"layout", "mask", "params"});
+  known.insert(known.end(), {"layout", "mask", "params", "y"});
   return {inQuotes(spec.name) + " has no option " + inQuotes(name),
           "P4",
           didYouMean(name, known, "the options are " + oneOf(known)),

@@ -47,6 +47,9 @@
 // - The slope of an activation is taken at o as backward computes it again: from x, the parameters and the
 //   saved c, s, r and shift. Of an infinite o, value and slope are what the formulas of dsl/SPEC.md give in
 //   IEEE arithmetic. relu of NaN is NaN, and its slope there 0.
+// - Codes are y / D before they are rounded, but saturated, with D as it is stored. A scale that is no power
+//   of two is A / qmax before it is rounded. The store of a kernel rounds both, as it does y. A row in which
+//   a y is not finite has undefined codes and scales. Padded rows have the codes and scales of zeros.
 // - Over ranks: a partial is a plain sum over the rows of a call, and the batch is that of the sum of all
 //   partials. Without state it has at least one row. `squares` of a central moment are NaN where `sum` is not
 //   finite. h of a backward's partial contains scale and r, so that commit needs no parameter.
@@ -54,6 +57,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -67,6 +71,9 @@ namespace normc {
 struct Quantity {
   std::vector<double> value;
   std::vector<double> magnitude;  ///< same length; >= |value| up to rounding
+
+  /// The magnitude of a value that is not defined: a kernel may give any.
+  static constexpr double kUndefined = -std::numeric_limits<double>::infinity();
 };
 
 /// The arguments of one call. Tensors are in logical order [segment][row][feature], whatever the problem's
@@ -80,6 +87,7 @@ struct ReferenceCall {
   std::vector<double> residual;                      ///< if the spec has it
   std::vector<double> residualOut;                   ///< backward with a stream: h, as it was stored
   std::vector<double> gate, modScale, modShift;      ///< of the shape that `per` says
+  std::vector<double> quantScale;                    ///< [1], `quantize` with one scale of all codes
   std::vector<double> dresidualOut;                  ///< backward with a stream; empty: 0
   std::vector<uint8_t> mask;                         ///< [segments*rows], if the problem has one; 0 = padded
   std::map<std::string, std::vector<double>> state;  ///< by field name; all of stateFields
@@ -113,6 +121,8 @@ inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor inp
       return &call.modShift;
     case kDresidualOut:
       return &call.dresidualOut;
+    case kQuantScale:
+      return &call.quantScale;
     default:
       return nullptr;
   }
@@ -123,11 +133,11 @@ inline std::vector<double>* valuesOf(ReferenceCall& call, Tensor input) {
 }
 
 struct ReferenceResult {
-  /// By name: `y`; `dx`, `dscale`, `dbias` (the last two are empty if the spec has no affine); the other
-  /// outputs of Operands.h where the entry has them: `residual_out`, `dresidual`, `dgate`, `dmod_scale`, ...;
-  /// `state.<field>` for every state field after the call; `saved.<field>` after a forward;
-  /// `partial.<field>`, and for a central moment `partial.moment`, the moment that follows from the partial
-  /// alone.
+  /// By name: `y`, or in its place `codes` and `quant_scale_out`; `dx`, `dscale`, `dbias` (the last two are
+  /// empty if the spec has no affine); the other outputs of Operands.h where the entry has them:
+  /// `residual_out`, `dresidual`, `dgate`, `dmod_scale`, ...; `state.<field>` for every state field after the
+  /// call; `saved.<field>` after a forward; `partial.<field>`, and for a central moment `partial.moment`, the
+  /// moment that follows from the partial alone.
   std::map<std::string, Quantity> outputs;
 };
 

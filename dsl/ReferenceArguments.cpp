@@ -7,7 +7,7 @@
 namespace normc::reference {
 namespace {
 
-int64_t elementsOf(TensorShape shape, const Extents& extents) {
+int64_t elementsOf(TensorShape shape, const Spec& spec, const Extents& extents) {
   switch (shape) {
     case TensorShape::Elements:
       break;
@@ -17,6 +17,10 @@ int64_t elementsOf(TensorShape shape, const Extents& extents) {
       return extents.totalRows();
     case TensorShape::PerSegment:
       return extents.segments * extents.features;
+    case TensorShape::PerBlock:
+      return extents.totalRows() * (spec.quantize ? spec.quantize->blocks(extents.features) : 1);
+    case TensorShape::One:
+      return 1;
   }
   return extents.totalRows() * extents.features;
 }
@@ -34,6 +38,7 @@ class Checker {
     fields("state", stateFields(problem_), call_.state);
     if (readsSaved(problem_.entry)) fields("saved", savedFields(problem_), call_.saved);
     partials();
+    givenScale();
     if (errors_.empty()) steps();
     overrides();
     return errors_;
@@ -61,6 +66,10 @@ class Checker {
     }
     divides(problem_.groups(problem_.spec->groups), "groups");
     if (problem_.spec->pre) divides(problem_.groups(problem_.spec->pre->groups), "groups of pre");
+    const auto& quantize = problem_.spec->quantize;
+    if (quantize && quantize->per == QuantizePer::Block && e.features % quantize->size != 0)
+      complain(std::to_string(e.features) + " features do not divide into blocks of " +
+               std::to_string(quantize->size));
   }
 
   void divides(int64_t groups, const char* what) {
@@ -80,7 +89,8 @@ class Checker {
     }
     if (got == 0 && !isNeeded(info)) return;
     const TensorShape shape = shapeOf(info.tensor, has);
-    length(std::string(info.name), got, taken ? elementsOf(shape, call_.extents) : 0, textOf(shape));
+    length(std::string(info.name), got, taken ? elementsOf(shape, *problem_.spec, call_.extents) : 0,
+           textOf(shape));
   }
 
   // False for an input that may be left out: what the entry computes does not depend on it.
@@ -110,6 +120,10 @@ class Checker {
         return "[segments, rows]";
       case TensorShape::PerSegment:
         return "[segments, features]";
+      case TensorShape::PerBlock:
+        return "[segments, rows, blocks]";
+      case TensorShape::One:
+        return "[1]";
     }
     return "[segments, rows, features]";
   }
@@ -140,6 +154,13 @@ class Checker {
       complain(adds ? "partials are missing" : "partials are given",
                problem_.text() + (adds ? " adds up one or more" : " takes none"));
     for (const auto& each : call_.partials) fields("partials", partialFields(problem_), each);
+  }
+
+  void givenScale() {
+    if (call_.quantScale.size() != 1) return;  // not taken, or reported
+    const double scale = call_.quantScale[0];
+    if (!(scale > 0) || std::isinf(scale))
+      complain("quant_scale is " + std::to_string(scale) + ", which is no scale", "it is finite and above 0");
   }
 
   // A step that indexes rings must have been made.
@@ -196,6 +217,7 @@ Settings settingsOf(const Spec& spec, const std::map<std::string, double>& overr
   read("renorm_start", settings.renormStart);
   read("scale_offset", settings.scaleOffset);
   read("mod_offset", settings.modOffset);
+  read("quant_floor", settings.quantFloor);
   const auto clamp = values.find("clamp_gamma");
   if (clamp != values.end()) settings.clampGamma = clamp->second;
   return settings;
@@ -265,7 +287,7 @@ int64_t Call::statistic(int64_t row, int64_t feature) const {
   return 0;
 }
 
-int64_t Call::elements(Tensor tensor) const { return elementsOf(shapeOf(tensor, has), given.extents); }
+int64_t Call::elements(Tensor tensor) const { return elementsOf(shapeOf(tensor, has), spec, given.extents); }
 
 int64_t Call::index(Tensor tensor, At at) const {
   switch (shapeOf(tensor, has)) {
@@ -277,6 +299,12 @@ int64_t Call::index(Tensor tensor, At at) const {
       return at.row;
     case TensorShape::PerSegment:
       return at.row / given.extents.rows * features + at.feature;
+    case TensorShape::PerBlock: {
+      const int64_t blocks = spec.quantize->blocks(features);
+      return at.row * blocks + at.feature / (features / blocks);
+    }
+    case TensorShape::One:
+      return 0;
   }
   return at.element;
 }

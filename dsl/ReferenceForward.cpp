@@ -97,11 +97,9 @@ static double errorOfStream(const Call& call, const Prepared& prepared, At at) {
   return 2 * error * prepared.factor[at.element / (call.features / call.preGroups)].value;
 }
 
-// Returns the magnitude of what a store rounds more where an error moves the value into the next binade.
-static double beyondTheBinade(const Call& call, Tracked y) {
-  const DType data = call.problem.data;
-  const double reached = std::abs(y.value) + 1.5 * kUnit * y.magnitude;
-  return std::isfinite(reached) ? (ulp(reached, data) - ulp(y.value, data)) / 2 / kUnit : 0;
+double beyondTheBinade(Tracked value, DType stored) {
+  const double reached = std::abs(value.value) + 1.5 * kUnit * value.magnitude;
+  return std::isfinite(reached) ? (ulp(reached, stored) - ulp(value.value, stored)) / 2 / kUnit : 0;
 }
 
 void publishOutputs(const Call& call, const Prepared& prepared, const Applied& applied, Outputs& outputs) {
@@ -114,9 +112,14 @@ void publishOutputs(const Call& call, const Prepared& prepared, const Applied& a
     const double error = errorOfStream(call, prepared, at);
     u.magnitude += error;
     y[i] = output(call, at, (u - applied.c[k]) * applied.s[k], applied.r[k], applied.shift[k]);
-    if (error > 0) y[i].magnitude += beyondTheBinade(call, y[i]);
+    if (error > 0 && !call.spec.quantize)
+      y[i].magnitude += beyondTheBinade(y[i], call.problem.types().output);
   });
-  outputs["y"] = quantity(y);
+  if (call.spec.quantize) {
+    publishCodes(call, y, outputs);
+  } else {
+    outputs["y"] = quantity(y);
+  }
   if (call.spec.hasStream()) outputs["residual_out"] = quantity(stream);
 }
 

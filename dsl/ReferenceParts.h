@@ -7,6 +7,7 @@
 //   ReferenceStatistics.cpp  u, then mean and q of this batch
 //   ReferenceScale.cpp       from a second moment to s: epsilon modes, windows
 //   ReferenceOutput.cpp      from x0 to y, and from dy to the gradient of the affine and of what is behind it
+//   ReferenceQuantize.cpp    from y to codes and their scales
 //   ReferenceForward.cpp     which c and s apply; y; what is saved
 //   ReferenceState.cpp       what a step leaves behind, forward and backward
 //   ReferenceBackward.cpp    dx, dscale, dbias
@@ -30,7 +31,7 @@ using Outputs = std::map<std::string, Quantity>;
 struct Settings {
   double epsilon = 0, preEpsilon = 0, decay = 0, backwardDecay = 0, warmupSteps = 0;
   double renormMax = 1, renormShiftMax = 0, renormStart = 0;
-  double scaleOffset = 0, modOffset = 0;
+  double scaleOffset = 0, modOffset = 0, quantFloor = 0;
   std::optional<double> clampGamma;
 };
 
@@ -199,6 +200,10 @@ void publishPartial(const Call&, const std::map<std::string, Values>& fields, Ou
 /// Publish what a forward saves, and its tensors.
 void publishSaved(const Call&, const BatchStatistics&, const Applied&, int64_t step, Outputs&);
 void publishOutputs(const Call&, const Prepared&, const Applied&, Outputs&);
+/// Publishes what `quantize` makes of y.
+void publishCodes(const Call&, const Values& y, Outputs&);
+/// Returns the magnitude of what a store rounds more where an error moves the value into the next binade.
+double beyondTheBinade(Tracked value, DType stored);
 
 using Changed = std::map<std::string, Values>;  ///< state fields, by name
 /// Returns the state after a forward with step number `step` and a batch that was not empty.

@@ -59,6 +59,11 @@ std::string structuralText(const Spec& spec) {
     add("modulate",
         std::string(modulate->scale ? "s" : "") + (modulate->shift ? "t" : "") + " " + code(modulate->per));
   }
+  if (const auto& quantize = spec.quantize) {
+    add("quantize", code(quantize->codes) + " " + code(quantize->per) +
+                        (quantize->per == QuantizePer::Block ? " " + std::to_string(quantize->size) : "") +
+                        (quantize->powerOfTwo ? " power_of_two" : ""));
+  }
   return out;
 }
 

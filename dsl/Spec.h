@@ -19,6 +19,9 @@
 //   m = (mod_offset + mod_scale) v + mod_shift [modulate]
 //   o = phi(z) m [gate after] + r [residual after]
 //
+// Behind all stands `quantize`: in place of y it stores codes, y / D rounded, and the scale D of each row or
+// block of a row; a tensor has one D, which the caller gives.
+//
 // Structure is compiled, numbers are arguments: the fields marked (number) are scalar arguments of a kernel,
 // and `init` fills a fresh state. Specs that differ only there share their kernels.
 #pragma once
@@ -72,6 +75,17 @@ enum class Renorm {
 enum class Activation { None, Relu, Silu, Gelu, GeluTanh, Sigmoid, Tanh };
 /// What has a vector of features of its own; of a feature it is one number for each.
 enum class Per { Row, Segment, Feature };
+/// The type of the codes of `quantize`.
+enum class Codes {
+  Int8,
+  E4M3,  ///< OCP's 8-bit float with 4 bits of exponent, finite only, up to 448
+};
+/// What has a scale of codes of its own.
+enum class QuantizePer {
+  Tensor,  ///< the caller gives it
+  Row,
+  Block,  ///< `size` features of a row
+};
 enum class Padding {
   Exclude,               ///< padded rows: y = 0, dx = 0, in no sum
   LeaveOutOfStatistics,  ///< left out of the forward statistics only
@@ -158,6 +172,22 @@ struct Spec {
   std::optional<Modulate> modulate;
 
   Activation activation = Activation::None;
+
+  /// 8-bit output: codes in place of y.
+  struct Quantize {
+    Codes codes = Codes::Int8;
+    QuantizePer per = QuantizePer::Row;
+    int64_t size = 128;       ///< features of a block, Block only
+    bool powerOfTwo = false;  ///< scales are powers of two, each one byte; not for Tensor
+    double floor = 1e-10;     ///< the least magnitude that a scale is made for; not for Tensor (number)
+    bool operator==(const Quantize&) const = default;
+    /// Returns the largest code.
+    double largest() const { return codes == Codes::Int8 ? 127 : 448; }
+    /// Returns how many scales a row of so many features has; `size` divides them.
+    int64_t blocks(int64_t features) const { return per == QuantizePer::Block ? features / size : 1; }
+  };
+  std::optional<Quantize> quantize;
+
   double epsilon = 1e-5;  ///< (number)
   EpsilonMode epsilonMode = EpsilonMode::Add;
 
@@ -191,6 +221,7 @@ struct Spec {
   /// True if forward has the output `stream`, which backward reads in place of x and residual.
   bool hasStream() const { return residual && !residual->after && residual->stream; }
   bool hasResidual(bool after) const { return residual && residual->after == after; }
+  bool isQuantizedPer(QuantizePer per) const { return quantize && quantize->per == per; }
   bool hasGate(bool before) const { return gate && gate->before == before; }
   /// True if a formula behind the affine needs the output of the affine in backward.
   bool recomputesOutput() const {

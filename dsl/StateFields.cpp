@@ -55,6 +55,9 @@ Has hasOf(const Problem& problem) {
           .stream = spec.hasStream()};
   const bool activated = spec.activation != Activation::None;
   has.ownResidualGradient = has.residualBefore ? spec.hasGate(/*before=*/true) : has.residual && activated;
+  has.y = !spec.quantize, has.codes = !has.y;
+  has.quantScale = spec.isQuantizedPer(QuantizePer::Tensor);
+  has.quantScaleOut = has.codes && !has.quantScale;
   if (spec.gate) {
     has.gate = true, has.gateBefore = spec.gate->before;
     has.gateShape = shapeOf(spec.gate->per);

@@ -96,13 +96,13 @@ double ratio(double want, double got, double bound, DType stored) {
 Tolerance toleranceOf(const Problem& problem, std::string_view output, const Extents& extents) {
   Tolerance tolerance;
   const std::optional<Tensor> tensor = tensorNamed(output);
-  tolerance.stored = tensor ? typeOf(*tensor, problem.data, problem.params) : problem.statistics();
+  tolerance.stored = tensor ? typeOf(*tensor, problem.types()) : problem.statistics();
   if (isInteger(output)) return tolerance;
 
   const Has has = hasOf(problem);
   const auto shape = tensor ? std::optional(shapeOf(*tensor, has)) : std::nullopt;
   const double element = combinesRows(problem) ? kOverRows : kOwnRow;
-  if (shape == TensorShape::Elements) {
+  if (shape == TensorShape::Elements || shape == TensorShape::PerBlock) {
     tolerance.relative = element;
   } else {
     // The terms of a gate before the norm contain dx, whose statistics have a level of their own.
@@ -114,9 +114,10 @@ Tolerance toleranceOf(const Problem& problem, std::string_view output, const Ext
   if (wide) tolerance.relative *= 2 * 0x1p-29;
   // A narrower type rounds once more, at the store. The rest covers a value that the f32 error moves across a
   // tie or into the next binade.
-  if (bytes(tolerance.stored) < bytes(problem.statistics())) tolerance.ulps = 0.5 + 0x1p-8;
+  const bool power = infoOf(tolerance.stored).kind == TypeKind::Power;  // exact
+  if (bytes(tolerance.stored) < bytes(problem.statistics()) && !power) tolerance.ulps = 0.5 + 0x1p-8;
   // The magnitude covers flushed inputs and intermediate results.
-  tolerance.floor = wide ? std::numeric_limits<double>::min() : 0x1p-126;
+  if (!power) tolerance.floor = wide ? std::numeric_limits<double>::min() : 0x1p-126;
   return tolerance;
 }
 
@@ -137,9 +138,12 @@ double round(double value, DType type) {
   // to even.
   constexpr double whole = 0x1.8p52;
   const double rounded = (value * power(-exponent) + whole - whole) * power(exponent);
+  if (infoOf(type).kind == TypeKind::Code) return std::clamp(rounded, lowest(type), f.largest);
   if (std::abs(rounded) > f.largest) return std::copysign(std::numeric_limits<double>::infinity(), value);
   return std::copysign(rounded, value);
 }
+
+double lowest(DType type) { return type == DType::I8 ? -128 : -largest(type); }
 
 double largest(DType type) { return infoOf(type).format.largest; }
 
@@ -155,6 +159,7 @@ Agreement compare(const Quantity& want, const std::vector<double>& got, const To
   double worstBound = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double value = want.value[i];
+    if (want.magnitude[i] == Quantity::kUndefined) continue;
     // If an infinity contributed to a finite value, its magnitude is infinite and no guide.
     const double magnitude = std::isfinite(want.magnitude[i]) ? want.magnitude[i] : std::abs(value);
     double bound = tolerance.relative * magnitude + tolerance.floor;

@@ -56,6 +56,20 @@
 // same values. Where that moves y into the next binade, its own store rounds by half an ulp of that one. In
 // backward h is residual_out as it was stored: exact.
 //
+// Codes are y / D, D = A / qmax, A the largest |y| of a row or block, at least the floor. As a quotient a
+// code has the errors of y and of A; D, 1 / D and the product are four roundings more. The error of A is that
+// of the element that may be the largest. What an error moves into the next binade of e4m3 is rounded by half
+// an ulp of that one. A scale is
+//
+//   magnitude of A      max(m(y_max), (max(|y| + u m(y)) - A) / u)
+//   magnitude of codes  m(y) / D + |y / D| (m(A) / A + 1/2)         given D: without m(A) / A
+//   magnitude of D      m(A) / qmax + |D| / 8
+//
+// Beyond the largest code the distance to it is taken from the error. A power of two has no rounding; but
+// where A / qmax, which may be taken in f32, is within its error of one, another power is right, and codes
+// differ as much: the magnitudes of both grow by 1 / unit of the largest difference. The roundings of
+// codes and scales at the store are the ulps, of codes in their own type.
+//
 // relu has a corner instead of psi''. Where |o| is within the error of o either slope is right, so the error
 // of psi' is up to 1: its magnitude grows by 1 / unit, unit the relative error granted. An o that is 0
 // without any term has the slope 0. An infinite o has no error.
@@ -86,10 +100,11 @@ Tolerance toleranceOf(const Problem&, std::string_view output, const Extents&);
 /// of subnormals below the smallest one. NaN if `value` is not finite.
 double ulp(double value, DType type);
 /// Returns `value` rounded to `type` (to nearest, ties to even) and back. Subnormals are kept, a value that
-/// is too large becomes infinite, NaN stays NaN.
+/// is too large becomes infinite, but a code the largest of its sign; NaN stays NaN.
 double round(double value, DType type);
-/// Returns the largest finite value of `type`.
+/// Returns the largest finite value of `type`, and the one that is farthest below 0.
 double largest(DType type);
+double lowest(DType type);
 
 /// The result of comparing one output.
 struct Agreement {

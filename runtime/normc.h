@@ -213,6 +213,7 @@ typedef struct normc_request {
    *   batch_norm:infer_backward@f32[*x64]      the gradient of infer
    *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
+   *   rms_norm:forward@f32[*x4096]{y=bf16}     x in f32, y in bf16
    * @endcode
    * A size is a number, or * for any. A kernel for any number of features serves a given number too. The
    * groups of a norm have to divide the number of features: plan creation checks that, or, if the plan is for
@@ -292,7 +293,9 @@ typedef enum normc_tensor_shape {
   NORMC_TENSOR_ELEMENTS = 0,    /**< that of x */
   NORMC_TENSOR_PER_FEATURE = 1, /**< features, contiguous */
   NORMC_TENSOR_PER_ROW = 2,     /**< that of x without features */
-  NORMC_TENSOR_PER_SEGMENT = 3  /**< segments x features, contiguous */
+  NORMC_TENSOR_PER_SEGMENT = 3, /**< segments x features, contiguous */
+  NORMC_TENSOR_PER_BLOCK = 4,   /**< that of x with blocks in place of features, contiguous */
+  NORMC_TENSOR_ONE = 5          /**< one element */
 } normc_tensor_shape;
 
 /** One tensor of the calls of a plan. */
@@ -304,6 +307,7 @@ typedef struct normc_tensor_info {
   normc_tensor_shape shape; /**< the axes that it has */
   int32_t reserved;         /**< 0 */
   const char* same_as;      /**< of NORMC_TENSOR_SAME; else NULL */
+  int64_t block; /**< of NORMC_TENSOR_PER_BLOCK: the features of a block; 0: all, and no axis of blocks */
 } normc_tensor_info;
 
 /** Describes tensor `index` of those that calls of a plan may give, in the order of normc_args;
@@ -444,6 +448,8 @@ typedef struct normc_state normc_state;
  *                                                      writes [dresidual]
  *   gate       reads gate                              reads gate, writes [dgate]
  *   modulate   reads mod_scale, mod_shift              reads both, writes [dmod_scale], [dmod_shift]
+ *   quantize   writes codes in place of y, reads       as without
+ *              quant_scale or writes quant_scale_out
  * @endcode
  *
  * With residual_out, a residual in front of the norm that is passed on, a backward reads neither x nor
@@ -458,14 +464,16 @@ typedef struct normc_state normc_state;
  * backward ignores inputs that it does not need. Any other argument that the plan does not take is an error,
  * because it would have no effect.
  *
- * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual have one shape: that of the
+ * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual, codes have one shape: that of the
  * problem, e.g. rows x features. Rows may be several dimensions if one stride leads through all of them:
  * batch x time x features for a problem of two dimensions, N x C x H x W for channels_first. The contiguous
  * axis (features, or rows for channels_first) has stride 1. The others have any stride, in inputs also 0 or
  * negative. Strides of a tensor without elements are ignored. scale, bias, dscale, dbias: [features],
  * contiguous. gate, mod_scale, mod_shift: the shape of x, [segments, features] or [features], as the norm
  * decides, the last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without
- * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding.
+ * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding. codes: 8-bit signed, or DLPack's
+ * kDLFloat8_e4m3fn. quant_scale: one element of f32. quant_scale_out: the shape of x without features, or
+ * with blocks in their place, contiguous; f32, or kDLFloat8_e8m0fnu for powers of two.
  *
  * State and saved statistics. Each is one buffer, aligned to 8 bytes, or one tensor for each field, in the
  * order of normc_plan_state_field and normc_plan_saved_field: an array of pointers in state_in_fields,
@@ -479,9 +487,9 @@ typedef struct normc_state normc_state;
  * which the call adds up in this order. So a caller may give the sum of all ranks, as one partial, or those
  * of all ranks.
  *
- * Memory. y may be x, dx may be dy, and residual_out may be residual, with the same strides; state_out may be
- * state_in, and a field of state_out_fields the same field of state_in_fields. Any other overlap of written
- * memory with an argument is an error. */
+ * Memory. y may be x, dx may be dy, and residual_out may be residual, with the same strides and elements of
+ * one type; state_out may be state_in, and a field of state_out_fields the same field of state_in_fields. Any
+ * other overlap of written memory with an argument is an error. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of every entry */
@@ -520,10 +528,13 @@ typedef struct normc_args {
   const DLTensor* mod_scale;     /**< factor of a segment or a row */
   const DLTensor* mod_shift;     /**< what is added to a segment or a row */
   const DLTensor* dresidual_out; /**< gradient of residual_out: input of backward; NULL: 0 */
-  const DLTensor* dresidual;  /**< gradient of residual, where it is neither dx nor dy: output of backward */
-  const DLTensor* dgate;      /**< gradient of gate: output of backward */
-  const DLTensor* dmod_scale; /**< gradient of mod_scale: output of backward */
-  const DLTensor* dmod_shift; /**< gradient of mod_shift: output of backward */
+  const DLTensor* dresidual;   /**< gradient of residual, where it is neither dx nor dy: output of backward */
+  const DLTensor* dgate;       /**< gradient of gate: output of backward */
+  const DLTensor* dmod_scale;  /**< gradient of mod_scale: output of backward */
+  const DLTensor* dmod_shift;  /**< gradient of mod_shift: output of backward */
+  const DLTensor* codes;       /**< the quantized output of forward and infer, in place of y */
+  const DLTensor* quant_scale; /**< the scale of all codes, where the norm takes one */
+  const DLTensor* quant_scale_out; /**< the scale of each row or block of codes: output beside them */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,

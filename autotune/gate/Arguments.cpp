@@ -10,11 +10,12 @@ namespace normc::gate {
 namespace {
 
 /// Returns the layout of an X-sized tensor: segments x rows x features in the order of the problem's layout.
-TensorLayout elementsOf(const Problem& problem, const Extents& e, const Placement& placement, bool reversed) {
+TensorLayout elementsOf(const Problem& problem, DType type, const Extents& e, const Placement& placement,
+                        bool reversed) {
   const bool last = problem.layout == Layout::FeaturesLast;
   const int64_t outer = last ? e.rows : e.features, inner = last ? e.features : e.rows;
   const int64_t pitch = inner + placement.rowPadding, block = outer * pitch + placement.segmentPadding;
-  TensorLayout t{problem.data, {e.segments, outer, inner}, {block, pitch, 1}};
+  TensorLayout t{type, {e.segments, outer, inner}, {block, pitch, 1}};
   t.elements = problem.segmented ? e.segments * block : outer * pitch;
   if (reversed && outer > 0) t.strides[1] = -pitch, t.origin = (outer - 1) * pitch;
   if (!problem.segmented) t.shape.erase(t.shape.begin()), t.strides.erase(t.strides.begin());
@@ -22,19 +23,26 @@ TensorLayout elementsOf(const Problem& problem, const Extents& e, const Placemen
 }
 
 TensorLayout layoutOf(Tensor tensor, const Problem& problem, const Extents& e, const Placement& placement) {
-  const DType type = typeOf(tensor, problem.data, problem.params);
+  const DType type = typeOf(tensor, problem.types());
   switch (shapeOf(tensor, hasOf(problem))) {
     case TensorShape::Elements:
-      return elementsOf(problem, e, placement, placement.reversed && !infoOf(tensor).written(problem.entry));
+      return elementsOf(problem, type, e, placement,
+                        placement.reversed && !infoOf(tensor).written(problem.entry));
     case TensorShape::PerFeature:
       return TensorLayout::compact(type, {e.features});
     case TensorShape::PerSegment:
       return TensorLayout::compact(type, {e.segments, e.features});
+    case TensorShape::One:
+      return TensorLayout::compact(type, {1});
     case TensorShape::PerRow:
+    case TensorShape::PerBlock:
       break;
   }
-  if (problem.segmented) return TensorLayout::compact(type, {e.segments, e.rows});
-  return TensorLayout::compact(type, {e.rows});
+  std::vector<int64_t> shape{e.rows};
+  if (problem.segmented) shape.insert(shape.begin(), e.segments);
+  if (tensor == kQuantScaleOut && problem.spec->isQuantizedPer(QuantizePer::Block))
+    shape.push_back(e.features / problem.spec->quantize->size);
+  return TensorLayout::compact(type, std::move(shape));
 }
 
 template <typename Query>

@@ -27,14 +27,14 @@ struct Call::Buffers {
   void collect(CallResult&) const;
 };
 
-/// Calls `visit(element, place, stride)` for each vector of features: its first element in logical order and
-/// in memory.
+/// Calls `visit(element, place, stride, count)` for each row of elements: its first element in logical order
+/// and in memory. A tensor that is not X-sized is one row.
 template <typename Visit>
 void Call::Buffers::forRows(Tensor tensor, Visit visit) const {
   const TensorLayout& t = arguments->layouts().at(tensor);
   const Extents& e = in.extents;
   if (!isXSized(tensor, hasOf(problem))) {
-    for (int64_t at = 0; at < t.elements; at += e.features) visit(at, at, 1);
+    visit(0, 0, 1, size_t(t.elements));
     return;
   }
   const bool last = problem.layout == Layout::FeaturesLast;
@@ -43,7 +43,8 @@ void Call::Buffers::forRows(Tensor tensor, Visit visit) const {
   const int64_t ofSegment = problem.segmented ? t.strides[0] : 0;
   for (int64_t s = 0; s < e.segments; ++s)
     for (int64_t r = 0; r < e.rows; ++r)
-      visit((s * e.rows + r) * e.features, t.origin + s * ofSegment + r * ofRow, ofFeature);
+      visit((s * e.rows + r) * e.features, t.origin + s * ofSegment + r * ofRow, ofFeature,
+            size_t(e.features));
 }
 
 void Call::Buffers::writeTensor(Tensor tensor) {
@@ -56,21 +57,20 @@ void Call::Buffers::writeTensor(Tensor tensor) {
     return;
   }
   const DType type = arguments->layouts().at(tensor).type;
-  forRows(tensor, [&](int64_t element, int64_t place, int64_t stride) {
-    to.put(type, place, stride, std::span(*from).subspan(size_t(element), size_t(in.extents.features)));
+  forRows(tensor, [&](int64_t element, int64_t place, int64_t stride, size_t count) {
+    to.put(type, place, stride, std::span(*from).subspan(size_t(element), count));
   });
 }
 
 void Call::Buffers::readTensor(Tensor tensor, CallResult& result) const {
   const TensorLayout& t = arguments->layouts().at(tensor);
   const Storage& from = arguments->written(tensor);
-  const auto features = size_t(in.extents.features);
   std::vector<double>& values = result.outputs[std::string(name(tensor))];
-  size_t rows = 0;
-  forRows(tensor, [&](int64_t, int64_t, int64_t) { ++rows; });
-  values.resize(rows * features);
-  forRows(tensor, [&](int64_t element, int64_t place, int64_t stride) {
-    from.get(t.type, place, stride, std::span(values).subspan(size_t(element), features));
+  size_t elements = 0;
+  forRows(tensor, [&](int64_t, int64_t, int64_t, size_t count) { elements += count; });
+  values.resize(elements);
+  forRows(tensor, [&](int64_t element, int64_t place, int64_t stride, size_t count) {
+    from.get(t.type, place, stride, std::span(values).subspan(size_t(element), count));
   });
   if (!from.gapsIntact(t.shape, t.strides, bytes(t.type)))
     result.fault += "memory between rows of " + std::string(name(tensor)) + " was written; ";

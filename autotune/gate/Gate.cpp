@@ -47,6 +47,7 @@ static void warmState(const Problem& problem, const Trial& trial, ReferenceCall&
 }
 
 static int64_t countOf(TensorShape shape, const Extents& e) {
+  if (shape == TensorShape::One) return 1;
   if (shape == TensorShape::PerFeature) return e.features;
   return (shape == TensorShape::PerSegment ? e.segments : e.totalRows()) * e.features;
 }
@@ -84,6 +85,8 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
       return gateValues(problem, trial, count, seed);
     case kModScale:
       return normalValues(count, problem.data, seed, 0, 0.5);
+    case kQuantScale:  // some codes saturate
+      return {round(2.5 / problem.spec->quantize->largest(), DType::F32)};
     default:
       break;
   }
@@ -93,11 +96,12 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
 /// Fills the inputs around the norm; of those that ranks share, only empty ones.
 static void surround(const Problem& problem, const Trial& trial, ReferenceCall& call) {
   const Has has = hasOf(problem);
-  for (const Tensor tensor : {kResidual, kGate, kModScale, kModShift, kDresidualOut}) {
+  for (const Tensor tensor : {kResidual, kGate, kModScale, kModShift, kDresidualOut, kQuantScale}) {
     const TensorInfo& info = infoOf(tensor);
     std::vector<double>& values = *valuesOf(call, tensor);
     if (!(has.*info.needs) || trial.placement.leavesOut(info.name)) continue;
     if (tensor == kDresidualOut && !isBackward(problem.entry)) continue;
+    if (tensor == kQuantScale && isBackward(problem.entry)) continue;
     if (values.empty() || isXSized(tensor, has)) values = valuesAround(problem, trial, tensor, call.extents);
   }
 }
@@ -119,7 +123,7 @@ static ReferenceCall otherRank(const Problem& problem, Trial trial, ReferenceCal
   trial.seed += 10;
   rank.x = hardInput(trial.data, rank.extents, problem.data, trial.seed);
   if (problem.mask) rank.mask = hardMask(trial.mask, rank.extents, trial.seed);
-  rank.dy = normalValues(int64_t(rank.x.size()), problem.data, trial.seed + 3);
+  rank.dy = normalValues(int64_t(rank.x.size()), problem.types().output, trial.seed + 3);
   surround(problem, trial, rank);
   spoilPadding(problem, trial, rank);
   return rank;
@@ -155,7 +159,7 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   warmState(problem, trial, call);
   surround(problem, trial, call);
   if (isOverRanks(problem.entry)) {
-    call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+    call.dy = normalValues(int64_t(call.x.size()), problem.types().output, trial.seed + 3);
     std::vector<ReferenceCall> ranks{call};
     spoilPadding(problem, trial, ranks[0]);
     // Alone in odd steps; else with a rank of fewer rows and one of none.
@@ -170,7 +174,8 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
     if (auto errors = runForward(problem, forward); !errors.empty()) return errors;
     call.state = forward.state, call.saved = forward.saved, call.residualOut = forward.residualOut;
   }
-  if (isBackward(problem.entry)) call.dy = normalValues(int64_t(call.x.size()), problem.data, trial.seed + 3);
+  if (isBackward(problem.entry))
+    call.dy = normalValues(int64_t(call.x.size()), problem.types().output, trial.seed + 3);
   spoilPadding(problem, trial, call);
   return call;
 }

@@ -35,7 +35,8 @@ GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placeme
 
 Tensor GuardedArguments::memoryOf(Tensor tensor) const {
   const TensorInfo& info = infoOf(tensor);
-  return placement_.inPlace && info.written(entry()) ? info.mayBe.value_or(tensor) : tensor;
+  const Tensor shared = placement_.inPlace && info.written(entry()) ? info.mayBe.value_or(tensor) : tensor;
+  return layouts().at(shared).type == layouts().at(tensor).type ? shared : tensor;
 }
 
 std::vector<Storage*> GuardedArguments::storages() {

@@ -1,6 +1,7 @@
 #include "autotune/gate/JudgeKernel.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace normc::gate {
 namespace {
@@ -100,6 +101,8 @@ class KernelTrials {
 std::vector<int64_t> featureCounts(const Problem& problem) {
   int64_t groups = problem.groups(problem.spec->groups);
   if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
+  if (problem.spec->isQuantizedPer(QuantizePer::Block))
+    groups = std::lcm(groups, problem.spec->quantize->size);
   std::vector<int64_t> counts;
   for (const int64_t base : {1, 7, 8, 64, 100, 768}) {
     const int64_t count = base % groups == 0 ? base : base < 64 ? base * groups : 0;

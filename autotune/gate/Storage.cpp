@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "dsl/Tolerance.h"
@@ -76,6 +77,34 @@ struct Brain {
   explicit operator double() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 };
 
+/// A number of type e4m3.
+struct Quarter {
+  uint8_t bits = 0;
+  Quarter() = default;
+  explicit Quarter(double value) {
+    const double size = std::min(std::abs(round(value, DType::E4M3)), largest(DType::E4M3));
+    int exponent = std::max(std::ilogb(size), -6);
+    if (size < 0x1p-6) exponent = -6;
+    const int steps = int(std::ldexp(size, 3 - exponent));  // 8 to 15, fewer below the normal numbers
+    bits =
+        uint8_t((std::signbit(value) ? 0x80 : 0) + (steps < 8 ? steps : ((exponent + 7) << 3) + steps - 8));
+  }
+  explicit operator double() const {
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    if (exponent == 15 && fraction == 7) return std::nan("");
+    const double size = exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+    return bits & 0x80 ? -size : size;
+  }
+};
+
+/// A power of two, of type e8m0.
+struct Power {
+  uint8_t bits = 0;
+  Power() = default;
+  explicit Power(double value) : bits(uint8_t(std::ilogb(value) + 127)) {}
+  explicit operator double() const { return bits == 255 ? std::nan("") : std::ldexp(1, bits - 127); }
+};
+
 /// Calls `body` with an element of the type, which converts from and to double.
 template <typename Body>
 void withElement(DType type, Body body) {
@@ -92,6 +121,12 @@ void withElement(DType type, Body body) {
       return body(int64_t());
     case DType::U8:
       return body(uint8_t());
+    case DType::I8:
+      return body(int8_t());
+    case DType::E4M3:
+      return body(Quarter());
+    case DType::E8M0:
+      return body(Power());
   }
 }
 

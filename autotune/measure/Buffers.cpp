@@ -36,16 +36,17 @@ void fillFields(Memory& memory, const std::vector<normc_field>& fields, const Ex
 }  // namespace
 
 int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
-  int64_t tensors = 0;
-  for (const Tensor tensor : operandsOf(problem)) tensors += isXSized(tensor, hasOf(problem));
-  return tensors * e.totalRows() * e.features * bytes(problem.data);
+  int64_t ofElement = 0;
+  for (const Tensor tensor : operandsOf(problem))
+    if (isXSized(tensor, hasOf(problem))) ofElement += bytes(typeOf(tensor, problem.types()));
+  return ofElement * e.totalRows() * e.features;
 }
 
 Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents,
                  const BufferOptions& options, const gate::CudaDevice* device)
     : Buffers(plan, problem, extents, device, options.scatter,
-              setsOf({problem.data, problem.params, extents, hasOf(problem), isBackward(problem.entry),
-                      device, options.scatter},
+              setsOf({problem.types(), extents, hasOf(problem), isBackward(problem.entry), device,
+                      options.scatter},
                      options.sets),
               options.asInTraining) {}
 

@@ -14,7 +14,7 @@ std::string Shape::text() const {
 }
 
 Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
-  const DType type = typeOf(info.tensor, data, params);
+  const DType type = typeOf(info.tensor, types);
   const auto placed = [&](Memory memory) {
     return Held::of(scatter && !device ? scattered(memory, scatter) : std::move(memory), device);
   };
@@ -37,6 +37,10 @@ Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
       return vectors(1);
     case TensorShape::PerSegment:
       return vectors(extents.segments);
+    case TensorShape::PerBlock:  // a scale for each row, or for as many blocks as there may be
+      return placed(Memory(elements * bytes(type)));
+    case TensorShape::One:
+      return random(1, 1, 0);
     case TensorShape::PerRow:
       break;
   }
@@ -84,8 +88,7 @@ const Held& TensorSet::output() const {
 }
 
 Tensors::Tensors(DType data, const Shape& shape, bool gradients)
-    : TensorSet(TensorMaker{.data = data,
-                            .params = statisticsOf(data),
+    : TensorSet(TensorMaker{.types = {.data = data, .params = statisticsOf(data), .output = data},
                             .extents = {shape.segments, shape.rows, shape.features},
                             .has = {.scale = true, .bias = true},
                             .backward = gradients}

@@ -44,7 +44,7 @@ struct TensorSet {
 
 /// Makes sets of tensors. Sets of a backward also have all tensors that its forward reads.
 struct TensorMaker {
-  DType data = DType::F32, params = DType::F32;
+  ElementTypes types;
   Extents extents;
   Has has;
   bool backward = false;

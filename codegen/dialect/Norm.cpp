@@ -78,7 +78,12 @@ int64_t PhaseOp::number() {
   return -1;
 }
 
-bool SlabOp::hasSweeps() { return !getBody().getOps<SweepOp>().empty(); }
+SmallVector<SweepOp, 4> SlabOp::sweeps() {
+  SmallVector<SweepOp, 4> all;
+  walk([&](SweepOp sweep) { all.push_back(sweep); });
+  return all;
+}
+bool SlabOp::hasSweeps() { return !sweeps().empty(); }
 int64_t SlabOp::groups() {
   const Axis axis = groupAxis();
   return isPer(axis) ? getOperation()->getParentOfType<KernelOp>().groupsAlong(axis) : 1;
@@ -97,7 +102,7 @@ bool SlabOp::isAcrossChannels() {
 
 LogicalResult SlabOp::verify() {
   for (Axis axis : getPer())
-    if (axis == Axis::Window || axis == Axis::Chunk || axis == Axis::Partial)
+    if (axis == Axis::Window || axis == Axis::Chunk || axis == Axis::Partial || axis == Axis::Block)
       return emitOpError("has no axis '")
              << stringifyAxis(axis) << "'; legal: segment, row, feature, group, pre_group";
   auto kernel = getOperation()->getParentOfType<KernelOp>();
@@ -109,6 +114,14 @@ LogicalResult SlabOp::verify() {
   if (kernel && kind != SlabKind::Stream && !loops && isPer(kernel.contiguousAxis()) != column)
     return emitOpError("cannot be a ") << stringifySlabKind(kind) << ": the contiguous axis is "
                                        << stringifyAxis(kernel.contiguousAxis());
+  return success();
+}
+
+LogicalResult BlocksOp::verify() {
+  auto slab = cast<SlabOp>(getOperation()->getParentOp());
+  auto kernel = getOperation()->getParentOfType<KernelOp>();
+  if (slab.getKind() != SlabKind::Run) return emitOpError("must stand in a slab of runs");
+  if (!kernel || !kernel.getBlock()) return emitOpError("needs a kernel that has the size of a block");
   return success();
 }
 

@@ -43,7 +43,7 @@ def Norm_Axis : Norm_Enum<"Axis", "an axis of a tensor, or of the index of a sla
     I32EnumCase<"Segment", 0, "segment">, I32EnumCase<"Row", 1, "row">, I32EnumCase<"Feature", 2, "feature">,
     I32EnumCase<"Group", 3, "group">, I32EnumCase<"PreGroup", 4, "pre_group">,
     I32EnumCase<"Window", 5, "window">, I32EnumCase<"Chunk", 6, "chunk">,
-    I32EnumCase<"Partial", 7, "partial">]>;
+    I32EnumCase<"Partial", 7, "partial">, I32EnumCase<"Block", 8, "block">]>;
 def Norm_AxisAttr : EnumAttr<Norm_Dialect, Norm_Axis, "axis">;
 
 def Norm_AxesAttr : Norm_Attr<"Axes", "axes"> {

@@ -21,11 +21,13 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
     `statistics` is the type in which statistics are computed. `groups` and
     `pre_groups` divide the feature axis; `features` is absent if the kernel serves
     any number. `segments_are_one`: the segment axis has length 1. `numbers` names
-    the scalar parameters in their order.
+    the scalar parameters in their order. `block` is the number of features of a block
+    of codes, which has one scale; without it a row has one.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$problem, Norm_LayoutAttr:$layout, TypeAttr:$statistics,
                    I64Attr:$groups, I64Attr:$pre_groups, OptionalAttr<I64Attr>:$features,
-                   UnitAttr:$segments_are_one, StrArrayAttr:$numbers, OptionalAttr<Norm_ScheduleAttr>:$schedule);
+                   UnitAttr:$segments_are_one, StrArrayAttr:$numbers, OptionalAttr<I64Attr>:$block,
+                   OptionalAttr<Norm_ScheduleAttr>:$schedule);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `` $layout attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
@@ -41,7 +43,7 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
 def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let summary = "an operand of the kernel";
   let description = [{
-    `axes` index it: segment, row, feature, group, window, or chunk: the chunks of
+    `axes` index it: segment, row, feature, group, block, window, or chunk: the chunks of
     the phase whose number is `chunk_of`. A tensor with row and feature is X-sized.
     A tensor with the axis partial is one field of the partials of a call, in f64.
   }];
@@ -105,6 +107,8 @@ def Norm_SlabOp : Norm_Op<"slab", [NoTerminator, SingleBlock, HasParent<"PhaseOp
   let extraClassDeclaration = [{
     bool isPer(Axis axis) { return ::llvm::is_contained(getPer(), axis); }
     bool hasSweeps();
+    /// Returns the sweeps in their order, those of blocks too.
+    ::llvm::SmallVector<SweepOp, 4> sweeps();
     /// Returns the axis that divides the features; `group` if none does.
     Axis groupAxis() { return isPer(Axis::PreGroup) ? Axis::PreGroup : Axis::Group; }
     /// Returns how many statistics the features of a row have; 1 unless the slab is per group or per pre_group.
@@ -141,6 +145,18 @@ def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
     /// Returns the combiner of result i, or of partial i - the number of results.
     Combiner combinerOf(size_t i) { return getCombiners() ? (*getCombiners())[i] : Combiner::Add; }
   }];
+  let hasVerifier = 1;
+}
+
+def Norm_BlocksOp : Norm_Op<"blocks", [SingleBlock, NoTerminator, HasParent<"SlabOp">]> {
+  let summary = "scalar code and sweeps for each block of a run";
+  let description = [{
+    In a slab of runs. The body is executed for one block of `block` features of the
+    kernel after the other: its sweeps go over the elements of the block, and its loads
+    and stores have its index. Nothing behind it uses its values.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
   let hasVerifier = 1;
 }
 

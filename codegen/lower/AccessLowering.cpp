@@ -1,5 +1,6 @@
 #include "codegen/lower/AccessLowering.h"
 
+#include "codegen/lower/Codes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -11,6 +12,7 @@ using namespace mlir;
 namespace normc::codegen {
 
 Type Access::stored(TensorOp t) const {
+  if (isQuantized(t)) return IntegerType::get(t.getContext(), 8);
   return t.getType().isBF16() && !nativeBF16 ? IntegerType::get(t.getContext(), 16) : t.getType();
 }
 
@@ -95,6 +97,7 @@ Value AccessLowering::buffer(TensorOp t) {
 }
 
 Value AccessLowering::groupWidth(Axis axis) { return l_.div(features_, l_.index(groups(axis))); }
+Value AccessLowering::blockWidth() { return kernel_.getBlock() ? l_.index(*kernel_.getBlock()) : features_; }
 
 Value AccessLowering::scalar(StringRef number) {
   auto names = kernel_.getNumbers().getAsValueRange<StringAttr>();
@@ -180,6 +183,8 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
         return {l_.index(groups(axis)), at.group};
       case Axis::Window:
         return {l_.index(t.getWindow()), at.window};
+      case Axis::Block:
+        return {l_.div(features_, blockWidth()), kernel_.getBlock() ? at.block : l_.index(0)};
       case Axis::Partial:  // has strides
         break;
       case Axis::Chunk:  // always the first axis
@@ -215,6 +220,7 @@ Value AccessLowering::widened(TensorOp t, Value value) {
 }
 
 Value AccessLowering::narrowed(TensorOp t, Value value) {
+  if (isQuantized(t)) return quantized(l_, t.getType(), value);
   if (access_.stored(t).isInteger(16)) return l_.toBF16(value);
   return t.getType().isInteger(64) ? value : l_.convert(value, t.getType());
 }

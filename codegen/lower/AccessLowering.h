@@ -16,12 +16,13 @@ namespace normc::codegen {
 
 /// Indices of one element along the axes. Axes that a tensor does not have are ignored.
 struct Coordinates {
-  mlir::Value segment, row, feature, group, window, chunk, partial;
+  mlir::Value segment, row, feature, group, window, chunk, partial, block;
 };
 
 /// True for X-sized operands, the mask and partials: the caller gives their strides.
 inline bool isStrided(TensorOp t) {
-  return (t.getRole() == package::Role::Tensor && t.hasAxis(Axis::Row)) || t.hasAxis(Axis::Partial);
+  const bool ofRows = t.getRole() == package::Role::Tensor && t.hasAxis(Axis::Row);
+  return (ofRows && !t.hasAxis(Axis::Block)) || t.hasAxis(Axis::Partial);
 }
 
 /// True for a field of a partial, which begins at any multiple of its element.
@@ -70,6 +71,7 @@ class AccessLowering {
   mlir::Value rows() const { return arguments_.rows; }
   mlir::Value features() const { return features_; }
   mlir::Value groupWidth(Axis axis);  ///< features of a `group` or `pre_group`
+  mlir::Value blockWidth();           ///< features that share the scale of their codes
   int64_t groups(Axis axis) { return kernel_.groupsAlong(axis); }
   mlir::Value task() const { return arguments_.task; }
   mlir::Value scalar(llvm::StringRef number);

@@ -8,6 +8,7 @@ using namespace mlir;
 namespace normc::codegen {
 
 Value SlabLowering::runWidth() {
+  if (blockWidth_) return blockWidth_;
   if (!f_.featuresLast()) return f_.rows();
   if (slab_.isSplit()) return l_.sub(end_, begin_);
   if (slab_.isPer(Axis::PreGroup)) return f_.groupWidth(Axis::PreGroup);

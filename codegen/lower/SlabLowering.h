@@ -139,6 +139,7 @@ class SlabLowering {
   int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
   mlir::Value laneMask_;    ///< of the last vector of a column
   mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
+  mlir::Value blockWidth_;  ///< the elements of a block of the run that is being lowered; null: the whole run
   int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
   /// The rows that the shift of a column is estimated from, or the valid rows with a mask: 4, 8 or 16. If the
   /// shift is k standard deviations from the mean, the error of a sum of squares is 1 + k^2 times as large,

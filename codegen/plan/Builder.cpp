@@ -98,6 +98,12 @@ static Type typeOf(OpBuilder& b, DType type) {
       return b.getI64Type();
     case DType::U8:
       return b.getI8Type();
+    case DType::I8:
+      return b.getIntegerType(8, /*isSigned=*/true);
+    case DType::E4M3:
+      return Float8E4M3FNType::get(b.getContext());
+    case DType::E8M0:
+      return Float8E8M0FNUType::get(b.getContext());
   }
   llvm_unreachable("dtype");
 }
@@ -117,6 +123,12 @@ static std::shared_ptr<const Spec> plannedSpec(const Problem& problem) {
   return std::make_shared<const Spec>(std::move(spec));
 }
 
+/// Returns the features of a block that has a scale of codes.
+static std::optional<int64_t> blockOf(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  return spec.isQuantizedPer(QuantizePer::Block) ? std::optional(spec.quantize->size) : std::nullopt;
+}
+
 KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef symbol)
     : problem_(problem), spec_(plannedSpec(problem)), builder_(module.getContext()) {
   statistics_ = typeOf(builder_, problem.statistics());
@@ -126,7 +138,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef 
                              problem.groups(problem.spec->groups),
                              problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1, features,
                              /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec),
-                             ScheduleAttr());
+                             integerOr(blockOf(problem)), ScheduleAttr());
   kernel_.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
   if (isTaken(infoOf(kMask), problem.entry, hasOf(problem))) argument(normc::name(kMask));
@@ -157,13 +169,17 @@ static SmallVector<Axis, 3> axesOf(TensorShape shape) {
       return {Axis::Segment, Axis::Row};
     case TensorShape::PerSegment:
       return {Axis::Segment, Axis::Feature};
+    case TensorShape::PerBlock:
+      return {Axis::Segment, Axis::Row, Axis::Block};
+    case TensorShape::One:
+      return {};
   }
   llvm_unreachable("shape");
 }
 
 StringRef KernelBuilder::argument(StringRef name) {
   const TensorInfo& info = infoOf(tensorNamed(name).value());
-  const DType type = normc::typeOf(info.tensor, problem_.data, problem_.params);
+  const DType type = normc::typeOf(info.tensor, problem_.types());
   return declare(name, typeOf(builder_, type), axesOf(shapeOf(info.tensor, hasOf(problem_))),
                  package::Role::Tensor,
                  info.written(problem_.entry) ? package::Access::Write : package::Access::Read);
@@ -276,6 +292,14 @@ void KernelBuilder::slab(Axes per, SlabOptions options, llvm::function_ref<void(
   builder_.setInsertionPointToEnd(&op.getBody().front());
   body();
   op.setKind(kindOf(op, kernel_.featuresLast()));  // the body decides too
+}
+
+void KernelBuilder::blocks(llvm::function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(builder_);
+  auto op = BlocksOp::create(builder_, loc());
+  op.getBody().emplaceBlock();
+  builder_.setInsertionPointToEnd(&op.getBody().front());
+  body();
 }
 
 ArrayAttr KernelBuilder::symbols(ArrayRef<StringRef> names) {
@@ -402,11 +426,14 @@ Num KernelBuilder::width(WidthOf groups) {
 Num KernelBuilder::number(StringRef name) {
   return {this, ScalarOp::create(builder_, loc(), builder_.getF64Type(), name)};
 }
-Num KernelBuilder::numberOfTask(StringRef name) {
+Num KernelBuilder::ofTask(llvm::function_ref<Num()> value) {
   OpBuilder::InsertionGuard guard(builder_);
   if (auto slab = dyn_cast<SlabOp>(builder_.getInsertionBlock()->getParentOp()))
     builder_.setInsertionPoint(slab);
-  return narrow(number(name));
+  return value();
+}
+Num KernelBuilder::numberOfTask(StringRef name) {
+  return ofTask([&] { return narrow(number(name)); });
 }
 Num KernelBuilder::constant(double value) {
   return {this, arith::ConstantOp::create(builder_, loc(), builder_.getFloatAttr(statistics_, value))};

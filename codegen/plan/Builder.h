@@ -106,6 +106,8 @@ class KernelBuilder {
     int64_t head = 0;
   };
   void slab(Axes per, SlabOptions options, llvm::function_ref<void()> body);
+  /// Adds code for each block of codes, in a slab of runs.
+  void blocks(llvm::function_ref<void()> body);
   struct Sweep {
     llvm::SmallVector<llvm::StringRef, 4> writes = {};  ///< tensors of the call
     unsigned sums = 0;
@@ -136,8 +138,10 @@ class KernelBuilder {
   Num width(WidthOf groups);
   /// A number of the spec in f64, e.g. for `1 - decay` before it is rounded.
   Num number(llvm::StringRef name);
-  /// The same in the statistics type, before the slab that is being built: a stream has no scalar code.
+  /// The same in the statistics type, of the whole task.
   Num numberOfTask(llvm::StringRef name);
+  /// Computes a value before the slab that is being built: a stream has no scalar code.
+  Num ofTask(llvm::function_ref<Num()> value);
   Num constant(double);
   Num wideConstant(double);  ///< in f64
   Num narrow(Num);           ///< f64 -> statistics type

@@ -39,6 +39,7 @@ enum class Part : unsigned {
   RowScale,     ///< r of group scaling, u = h r
   ScaleOffset,  ///< what is added to Scale
   ModOffset,    ///< what is added to ModScale
+  CodeFactor,   ///< 1 / D
   Pull,         ///< the mean of du u over a row group: with RowScale the derivative of group scaling
   Count
 };
@@ -87,8 +88,9 @@ class Element {
   Num inStatistic();                           ///< i1: the element enters the statistics of its slab
   Num kept();                                  ///< i1: padding does not exclude the element
   Num output();                                ///< y
-  Num gradient();                              ///< G, the gradient of the affine's output
-  Num scaledGradient();                        ///< G, multiplied by the scale if that is an element
+  Num code() { return output() * (*this)[Part::CodeFactor]; }  ///< y / D
+  Num gradient();                                              ///< G, the gradient of the affine's output
+  Num scaledGradient();  ///< G, multiplied by the scale if that is an element
   /// Returns du = p g + all x0 + (valid ? own rho + offset : 0), g the scaled gradient. x0 = (u - c) s
   /// enters, not u - c, because products of two small scales would underflow. rho is the distance from the
   /// point about which the moment was taken: in terms of x0 a constant would cancel most of it, with all

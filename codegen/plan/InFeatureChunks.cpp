@@ -4,6 +4,7 @@
 //
 // The chunks depend on sizes and schedule alone, so results do not depend on the number of threads.
 #include "codegen/plan/Around.h"
+#include "codegen/plan/Quantize.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -84,7 +85,7 @@ class InFeatureChunks {
     });
     columns([&](Parts& parts) {
       if (spec_.hasStream()) parts.argument(Part::ResidualOut, "residual_out");
-      k_.sweep({.writes = {"y"}}, parts, [&](Element& e) { return Nums{e.output()}; });
+      sweepOutput(k_, parts, {}, [](Element&, Nums&) {});
     });
   }
 

@@ -2,6 +2,7 @@
 // partial for each chunk. A phase over the features folds the partials in order, so results do not depend on
 // which thread computed which chunk.
 #include "codegen/plan/Around.h"
+#include "codegen/plan/Quantize.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -145,13 +146,17 @@ class InRowChunks {
     k_.phase(name, role, kFeatures, [&] { k_.slab(kFeatures, {}, body); });
   }
 
-  /// Adds a slab over the rows of a task. With `pre` the scale r of each row group is computed first.
-  void overRows(Num condition, llvm::function_ref<void(Parts&)> body, int64_t head = 0) {
-    k_.slab(spec_.pre ? kRowGroups : Axes(), {.resident = true, .head = head}, [&] {
-      Parts parts = ofElements();
-      if (spec_.pre) parts.is(Part::RowScale, scaleOfRow(condition));
-      body(parts);
-    });
+  /// Adds a slab over the rows of a task; `whole`: slabs of a row each. With `pre` the scale r of each row
+  /// group is computed first.
+  void overRows(Num condition, llvm::function_ref<void(Parts&)> body, int64_t head = 0, bool whole = false) {
+    k_.slab(spec_.pre ? kRowGroups
+            : whole   ? kRows
+                      : Axes(),
+            {.resident = true, .head = head}, [&] {
+              Parts parts = ofElements();
+              if (spec_.pre) parts.is(Part::RowScale, scaleOfRow(condition));
+              body(parts);
+            });
   }
   /// Returns the parts of the call. Once h is stored it is read in place of what it was made of: it may be in
   /// the memory of the residual.
@@ -259,24 +264,33 @@ class InRowChunks {
   }
 
   void apply(const Chunks* also) {
+    // Slabs of whole rows have no levels of sums over rows: a slab before them takes those.
+    const bool apart = also && scalesRows(spec_);
     k_.phase("apply", PhaseRole::Apply, kRows, [&] {
       if (also) beginMoments(*also, {});
-      overRows({}, [&](Parts& parts) {
-        addKept(parts);
-        KernelBuilder::Sweep sweep{.writes = {"y"}};
-        if (writesSum()) sweep.writes.push_back("residual_out");
-        if (also) {
+      if (apart)
+        overRows({}, [&](Parts& parts) {
           momentParts(parts, *also);
-          sweep.partials = momentColumns(*also);
-        }
-        k_.sweep(sweep, parts, [&](Element& e) {
-          Nums out{e.output()};
-          if (writesSum()) out.push_back(e.residualOut());
-          if (also) out.append(moments_.terms(e));
-          return out;
+          k_.sweep({.partials = momentColumns(*also)}, parts,
+                   [&](Element& e) { return Nums(moments_.terms(e)); });
         });
-      });
+      overRows(
+          {}, [&](Parts& parts) { writeOutput(parts, apart ? nullptr : also); }, /*head=*/0,
+          /*whole=*/scalesRows(spec_));
       if (also) endMoments(*also);
+    });
+  }
+  void writeOutput(Parts& parts, const Chunks* also) {
+    addKept(parts);
+    KernelBuilder::Sweep sweep;
+    if (writesSum()) sweep.writes.push_back("residual_out");
+    if (also) {
+      momentParts(parts, *also);
+      sweep.partials = momentColumns(*also);
+    }
+    sweepOutput(k_, parts, sweep, [&](Element& e, Nums& out) {
+      if (writesSum()) out.push_back(e.residualOut());
+      if (also) out.append(moments_.terms(e));
     });
   }
 

@@ -3,6 +3,7 @@
 // kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias,
 // and of other sums over rows.
 #include "codegen/plan/Around.h"
+#include "codegen/plan/Quantize.h"
 #include "codegen/plan/Step.h"
 
 namespace normc::codegen {
@@ -124,14 +125,11 @@ class InSlab {
     parts.is(Part::Center, terms.c);
     parts.is(Part::Slope, terms.a);
     parts.is(Part::Intercept, terms.b);
-    const unsigned sums = also ? also->sums().size() : 0;
-    KernelBuilder::Sweep sweep{.writes = {"y"}, .sums = sums};
+    KernelBuilder::Sweep sweep{.sums = also ? unsigned(also->sums().size()) : 0};
     if (spec_.hasStream()) sweep.writes.push_back("residual_out");
-    return k_.sweep(sweep, parts, [&](Element& e) {
-      Nums out{e.output()};
+    return sweepOutput(k_, parts, sweep, [&](Element& e, Nums& out) {
       if (spec_.hasStream()) out.push_back(e.residualOut());
       if (also) out.append(also->terms(e));
-      return out;
     });
   }
 

@@ -2,6 +2,7 @@
 
 #include "codegen/plan/Around.h"
 #include "codegen/plan/Formulas.h"
+#include "codegen/plan/Quantize.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -13,8 +14,33 @@ using namespace mlir;
 
 namespace normc::codegen {
 
+/// Returns why scales of codes do not fit the slabs of a strategy.
+static std::optional<std::string> whyNotScaled(const Problem& problem, Strategy strategy) {
+  const Spec& spec = *problem.spec;
+  if (isBackward(problem.entry) || !scalesRows(spec)) return std::nullopt;
+  if (strategy == Strategy::Split) return "the scale of codes needs whole rows: strategy resident";
+  if (spec.pre) return "groups of `pre` do not have the scales of whole rows of codes: quantize per = tensor";
+  if (spec.reduce == Reduce::Rows)
+    return strategy == Strategy::Streamed ? std::nullopt
+                                          : std::optional<std::string>(
+                                                "a resident column slab has no whole rows, which scales of "
+                                                "codes are of: strategy streamed");
+  if (spec.reduce != Reduce::Features)
+    return "a slab of a segment has no rows of its own, which scales of codes are of: quantize per = tensor";
+  const int64_t groups = problem.groups(spec.groups);
+  if (groups == 1) return std::nullopt;
+  if (spec.quantize->per == QuantizePer::Row)
+    return "a row of " + std::to_string(groups) + " groups has one scale of codes: quantize per = block";
+  const int64_t width = problem.features.value_or(0) / groups, size = spec.quantize->size;
+  if (width > 0 && width % size == 0) return std::nullopt;
+  return "blocks of " + std::to_string(size) + " features lie in several groups" +
+         (width > 0 ? " of " + std::to_string(width) : " of a number that is not known") +
+         "; their size has to divide it";
+}
+
 std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
   const Spec& spec = *problem.spec;
+  if (auto reason = whyNotScaled(problem, strategy)) return reason;
   bool channelsFirst = problem.layout == Layout::ChannelsFirst;
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
   if (isOverRanks(problem.entry) && strategy != Strategy::Streamed)
@@ -40,7 +66,22 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   return std::nullopt;
 }
 
+std::optional<std::string> whyNoStrategy(const Problem& problem) {
+  std::optional<std::string> first;
+  for (Strategy strategy : {Strategy::Resident, Strategy::Streamed, Strategy::Split}) {
+    const auto reason = whyIllegal(problem, strategy);
+    if (!reason) return std::nullopt;
+    // The reason of the strategy that is meant for the norm.
+    if (!first && (strategy == Strategy::Streamed) == problem.spec->perFeature()) first = reason;
+  }
+  return first;
+}
+
 std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
+  if (problem.spec->quantize && !isBackward(problem.entry))
+    return "quantized output: only MLIR for a CPU stores codes";
+  if (problem.output && *problem.output != problem.data)
+    return "y of another type than x: only MLIR for a CPU stores it";
   if (problem.layout == Layout::FeaturesLast) return std::nullopt;
   if (problem.spec->reduce == Reduce::Features)
     return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "
@@ -133,7 +174,7 @@ Traffic trafficOf(KernelOp kernel, bool warmup, llvm::function_ref<bool(SlabOp)>
       if (slab.getHead()) continue;  // a fixed number of rows, not X-sized
       const bool kept = keeps ? keeps(slab) : slab.getResident();
       llvm::StringSet<> seen;
-      for (auto sweep : slab.getOps<SweepOp>()) {
+      for (SweepOp sweep : slab.sweeps()) {
         if (sweep.getCondition() && !warmup) continue;
         for (Attribute symbol : sweep.getReads())
           if (xSized(symbol) && (seen.insert(cast<FlatSymbolRefAttr>(symbol).getValue()).second || !kept))

@@ -31,6 +31,9 @@ inline llvm::StringRef name(Strategy strategy) { return stringifyStrategy(strate
 /// Returns why this strategy cannot serve the problem; nothing if it can.
 std::optional<std::string> whyIllegal(const Problem&, Strategy);
 
+/// Returns why no strategy can serve the problem; nothing if one can.
+std::optional<std::string> whyNoStrategy(const Problem&);
+
 /// Returns why MLIR for a CPU alone serves the problem; nothing where other targets do.
 std::optional<std::string> whyOnCpuAlone(const Problem&);
 

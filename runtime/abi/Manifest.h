@@ -85,6 +85,10 @@ inline Shape factorsOf(TensorShape shape) {
       return {kSegments, kRows};
     case TensorShape::PerSegment:
       return {kSegments, kFeatures};
+    case TensorShape::PerBlock:  // of a number of blocks that depends on the kernel
+      return {kSegments, kRows};
+    case TensorShape::One:
+      return {};
   }
   return {kSegments, kRows, kFeatures};
 }
@@ -178,6 +182,7 @@ struct Kernel {
   int64_t alignment = 0;  ///< CUDA: required by the phases' `symbol`, in bytes; 0: the size of an element
   /// Divides every legal number of features, because all groups have the same size.
   int64_t featuresMultiple = 1;
+  int64_t block = 0;  ///< features of a block of codes, which has one scale; 0: all
   std::string device = "cpu", isa;
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
@@ -201,6 +206,8 @@ struct Kernel {
   }
   /// Returns the name of the strategy, the first word of the schedule.
   std::string strategy() const { return schedule.substr(0, schedule.find(',')); }
+  /// Returns how many scales of codes a row has.
+  int64_t blocks(int64_t features) const { return block ? features / block : 1; }
 };
 
 struct Blob {

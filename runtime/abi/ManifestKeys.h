@@ -132,6 +132,7 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
   ar("entry", k.parts.entry, kEntries);
   ar("data", k.parts.data, kFloatTypes);
   ar("params", k.parts.params, kFloatTypes);
+  ar.maybe("output", k.parts.output, kFloatTypes);
   ar("layout", k.parts.layout, kLayouts);
   ar("mask", k.parts.mask);
   ar("segmented", k.parts.segmented);
@@ -160,6 +161,7 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
   if constexpr (Ar::kReads)
     if (!k.parts.features) k.featuresMultiple = multipleOf(k.parts.bindings);
   if (!k.parts.features) ar.later("features_multiple", k.featuresMultiple, Whole{1});
+  ar.maybe("block", k.block, Whole{0});
   if (Ar::kForPeople) ar.maybe("selection", k.selection, Most{kMaxLines});
   if (k.onCuda()) {
     ar.later("cubin", k.cubin, Whole{});

@@ -35,6 +35,9 @@ enum Tensor : uint8_t {
   kDgate,
   kDmodScale,
   kDmodShift,
+  kCodes,
+  kQuantScale,
+  kQuantScaleOut,
   kTensorCount
 };
 
@@ -44,12 +47,18 @@ enum class TensorShape : uint8_t {
   PerFeature,  ///< features, contiguous
   PerRow,      ///< segments and rows
   PerSegment,  ///< segments and features, contiguous
+  PerBlock,    ///< segments, rows and blocks of features, contiguous
+  One,         ///< a single element
 };
 
 enum class TypeRule : uint8_t {
   Data,    ///< the type of the problem's data
   Params,  ///< the type of its params
+  Output,  ///< the type of its y
   Mask,    ///< U8
+  Codes,   ///< of a quantized output, as the norm says
+  Scale,   ///< F32
+  Scales,  ///< of the scales of codes, as the norm says
 };
 
 /// The entries that take a tensor; infer takes the tensors of forward, and commit none. Where the batch is
@@ -76,6 +85,8 @@ enum class Direction : uint8_t {
 /// The properties of a norm and a problem that determine the tensors of a call.
 struct Has {
   bool scale = false, bias = false, mask = false;
+  bool y = true;  ///< the output is not quantized
+  bool codes = false, quantScale = false, quantScaleOut = false;
   bool recomputesOutput = false;  ///< backward needs the output of the affine
   bool waits = false;             ///< an output needs complete statistics of the batch
   bool residual = false, residualBefore = false;
@@ -130,8 +141,8 @@ inline constexpr auto kTensorTable = [] {
   // clang-format off
   return std::array<TensorInfo, kTensorCount>{{
       {kX,            "x",              Elements,   Data,   Both,     ReadOrIgnored},
-      {kY,            "y",              Elements,   Data,   Forward,  Written,        nullptr,         kX},
-      {kDy,           "dy",             Elements,   Data,   Backward, Read},
+      {kY,            "y",              Elements,   Output, Forward,  Written,        &Has::y,         kX},
+      {kDy,           "dy",             Elements,   Output, Backward, Read},
       {kDx,           "dx",             Elements,   Data,   Gradient, WrittenIfGiven, nullptr,         kDy},
       {kScale,        "scale",          PerFeature, Params, Factor,   ReadOrIgnored,  &Has::scale},
       {kBias,         "bias",           PerFeature, Params, Affine,   ReadOrIgnored,  &Has::bias},
@@ -148,6 +159,9 @@ inline constexpr auto kTensorTable = [] {
       {kDgate,        "dgate",          Elements,   Data,   Gradient, WrittenIfGiven, &Has::gate,      {},        nullptr,             &Has::gateShape},
       {kDmodScale,    "dmod_scale",     PerSegment, Data,   Sums,     WrittenIfGiven, &Has::modScale,  {},        nullptr,             &Has::modulationShape},
       {kDmodShift,    "dmod_shift",     PerSegment, Data,   Sums,     WrittenIfGiven, &Has::modShift,  {},        nullptr,             &Has::modulationShape},
+      {kCodes,        "codes",          Elements,   Codes,  Forward,  Written,        &Has::codes},
+      {kQuantScale,   "quant_scale",    One,        Scale,  Forward,  Read,           &Has::quantScale},
+      {kQuantScaleOut,"quant_scale_out",PerBlock,   Scales, Forward,  Written,        &Has::quantScaleOut},
   }};
   // clang-format on
 }();
@@ -170,14 +184,22 @@ constexpr bool isXSized(Tensor tensor, const Has& has) {
 }
 
 /// Returns the type of a tensor's elements for a problem of these types.
-constexpr DType typeOf(Tensor tensor, DType data, DType params) {
+constexpr DType typeOf(Tensor tensor, const ElementTypes& types) {
   switch (infoOf(tensor).type) {
     case TypeRule::Data:
-      return data;
+      return types.data;
     case TypeRule::Params:
-      return params;
+      return types.params;
+    case TypeRule::Output:
+      return types.output;
     case TypeRule::Mask:
       break;
+    case TypeRule::Codes:
+      return types.codes;
+    case TypeRule::Scale:
+      return DType::F32;
+    case TypeRule::Scales:
+      return types.scales;
   }
   return DType::U8;
 }

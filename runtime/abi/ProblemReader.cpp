@@ -75,6 +75,9 @@ class Reader {
       layoutKnown_ = named(value, "layout", kLayouts, r_.problem.layout, name);
     } else if (name == "params") {
       named(value, "dtype", kFloatTypes, r_.problem.params, name);
+    } else if (name == "y") {
+      DType type = r_.problem.data;
+      if (named(value, "dtype", kFloatTypes, type, name) && type != r_.problem.data) r_.problem.output = type;
     } else {
       number(value, name, r_.problem.bindings[std::string(name)]);
     }

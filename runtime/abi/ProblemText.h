@@ -5,6 +5,7 @@
 //   layer_norm:forward@f32[64x1024]         64 rows: a request of a host to a package
 //   batch_norm:infer@f16[8x64x*]{layout=channels_first}   segments x features x rows
 //   power_norm_released:forward@f32[*x*]{heads=16,mask,params=bf16}
+//   rms_norm:forward@f32[*x4096]{y=bf16}    x in f32, y in bf16
 //
 // The language (dsl/Problem.h) binds it to a norm and checks both together.
 #pragma once
@@ -101,8 +102,9 @@ std::optional<Entry> entryNamed(std::string_view name);
 struct ProblemText {
   std::string norm;
   Entry entry = Entry::Forward;
-  DType data = DType::F32;    ///< floating, as `params`
-  DType params = DType::F32;  ///< not written if it equals statisticsOf(data)
+  DType data = DType::F32;      ///< floating, as `params`
+  DType params = DType::F32;    ///< not written if it equals statisticsOf(data)
+  std::optional<DType> output;  ///< floating, of y and dy; empty: that of the data
   Layout layout = Layout::FeaturesLast;
   bool segmented = false;  ///< the text has three dimensions; always true for channels-first
   bool mask = false;
@@ -119,7 +121,10 @@ struct ProblemText {
   bool addsPartials() const { return normc::addsPartials(entry); }
   bool isOverRanks() const { return normc::isOverRanks(entry); }
 
-  /// Returns the canonical text. The order of options: bindings by name, layout, mask, params.
+  /// Returns the types of tensors, as far as the norm does not decide them.
+  ElementTypes types() const { return {.data = data, .params = params, .output = output.value_or(data)}; }
+
+  /// Returns the canonical text. The order of options: bindings by name, layout, mask, params, y.
   std::string text() const;
   /// Returns the part before the shape, "layer_norm:forward@f32".
   std::string head() const;

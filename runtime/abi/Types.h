@@ -11,16 +11,21 @@
 
 namespace normc {
 
-/// Tensors of data and params have a floating type. State has F32, F64 and I64, a mask has U8.
-enum class DType : uint8_t { F32, F64, BF16, F16, I64, U8 };
+/// Tensors of data and params have a floating type. State has F32, F64 and I64, a mask has U8. Quantized
+/// outputs have I8 or E4M3 (OCP's 8-bit float without infinities), and their scales F32 or E8M0 (a power of
+/// two: the exponent + 127).
+enum class DType : uint8_t { F32, F64, BF16, F16, I64, U8, I8, E4M3, E8M0 };
 
 enum class TypeKind : uint8_t {
   Float,
-  Int,   ///< signed
-  Bool,  ///< a byte, 0 or 1
+  Int,    ///< signed
+  Bool,   ///< a byte, 0 or 1
+  Code,   ///< the rounded quotient of a value and its scale
+  Power,  ///< a power of two
 };
 
-/// The format of a floating type; zeros for the others.
+/// The format of a type of numbers with a precision; zeros for the others. The integers of I8 are as if all
+/// of them were in one binade.
 struct FloatFormat {
   int precision = 0;  ///< significant bits, the hidden one included
   int smallest = 0;   ///< exponent of the smallest normal value
@@ -47,6 +52,9 @@ inline constexpr TypeInfo kTypeTable[] = {
     {DType::F16,  "f16",  2, 2, TypeKind::Float, -1, {11, -14, 15, 0x1.ffcp15}},
     {DType::I64,  "i64",  8, 0, TypeKind::Int,    2},
     {DType::U8,   "u8",   1, 1, TypeKind::Bool,  -1},
+    {DType::I8,   "i8",   1, 0, TypeKind::Code,  -1, {8, 7, 7, 127}},
+    {DType::E4M3, "e4m3", 1, 10, TypeKind::Code, -1, {4, -6, 8, 448}},
+    {DType::E8M0, "e8m0", 1, 14, TypeKind::Power, -1, {1, -127, 127, 0x1p127}},
 };
 // clang-format on
 static_assert([] {
@@ -63,10 +71,14 @@ constexpr int bytes(DType type) { return infoOf(type).bytes; }
 constexpr bool isFloat(DType type) { return infoOf(type).kind == TypeKind::Float; }
 
 /// Lists of types, e.g. for messages that say which are legal.
-inline constexpr auto kAllTypes = {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64, DType::U8};
+inline constexpr auto kAllTypes = {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64,
+                                   DType::U8,  DType::I8,  DType::E4M3, DType::E8M0};
 static_assert(kAllTypes.size() == sizeof kTypeTable / sizeof kTypeTable[0]);
 /// The types that tensors of data and params may have.
 inline constexpr auto kFloatTypes = {DType::F32, DType::F64, DType::BF16, DType::F16};
+/// The types of quantized outputs, and of the scales that such an output has beside it.
+inline constexpr auto kCodeTypes = {DType::I8, DType::E4M3};
+inline constexpr auto kScaleTypes = {DType::F32, DType::E8M0};
 /// The types that fields of state and of saved statistics may have.
 inline constexpr auto kFieldTypes = {DType::F32, DType::F64, DType::I64};
 static_assert([] {
@@ -86,6 +98,16 @@ inline std::string namesOf(std::initializer_list<DType> types, std::string_view 
 
 /// Returns the type of statistics and state for such data; it is also the default of params.
 constexpr DType statisticsOf(DType data) { return data == DType::F64 ? DType::F64 : DType::F32; }
+
+/// The types that a problem and its norm choose for the elements of tensors.
+struct ElementTypes {
+  DType data = DType::F32;
+  DType params = DType::F32;
+  DType output = DType::F32;  ///< of y and dy
+  DType codes = DType::I8;    ///< of a quantized output
+  DType scales = DType::F32;  ///< of the scales of its codes
+  bool operator==(const ElementTypes&) const = default;
+};
 
 /// Returns the first type whose row satisfies `matches`; empty if none does.
 template <typename Matches>

@@ -27,7 +27,10 @@ inline constexpr std::array<const DLTensor * normc_args::*, kTensorCount> kTenso
     &normc_args::dresidual,
     &normc_args::dgate,
     &normc_args::dmod_scale,
-    &normc_args::dmod_shift};
+    &normc_args::dmod_shift,
+    &normc_args::codes,
+    &normc_args::quant_scale,
+    &normc_args::quant_scale_out};
 static_assert(kTensorArguments.back(), "each tensor of the table has a field");
 
 }  // namespace normc

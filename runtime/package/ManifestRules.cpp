@@ -173,8 +173,13 @@ class Judge {
     for (size_t k = 0; k < i; ++k)
       require(kernel_.operands[k].role != Role::Tensor || kernel_.operands[k].tensor != operand.tensor,
               {"operands", i, ".name"}, "another operand has this name");
-    const DType wanted = typeOf(operand.tensor, kernel_.parts.data, kernel_.parts.params);
-    if (operand.type != wanted)
+    const TypeRule rule = infoOf(operand.tensor).type;
+    const bool chosen = rule == TypeRule::Codes || rule == TypeRule::Scales;  // by the norm
+    const auto legal = rule == TypeRule::Codes ? kCodeTypes : kScaleTypes;
+    const DType wanted = typeOf(operand.tensor, kernel_.parts.types());
+    if (chosen && std::find(legal.begin(), legal.end(), operand.type) == legal.end())
+      require(false, {"operands", i, ".type"}, "it must be " + normc::namesOf(legal));
+    if (!chosen && operand.type != wanted)
       require(false, {"operands", i, ".type"}, "it must be " + std::string(name(wanted)));
     operand.tensorShape = infoOf(operand.tensor).shape;
     if (infoOf(operand.tensor).shapeOf) tensorShape(i, operand);

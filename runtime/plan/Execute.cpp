@@ -81,10 +81,16 @@ normc_status Plan::bindTensors(Call& call) const {
       case TensorShape::PerSegment:
         NORMC_TRY(bindVectors(rules, *tensor, call.sizes, view));
         break;
+      case TensorShape::PerBlock:
+        NORMC_TRY(bindBlocks(rules, *tensor, source, call.sizes, general.info().block, view));
+        break;
+      case TensorShape::One:
+        NORMC_TRY(bindOne(rules, *tensor, view));
+        break;
     }
     Region region = {info.name, view.begin(), view.end(), operand.written(),
                      operand.tensorShape == TensorShape::Elements ? &view : nullptr};
-    if (info.mayBe) region.mayBe = regionOfTensor[*info.mayBe];
+    if (info.mayBe && call.views[*info.mayBe].width == view.width) region.mayBe = regionOfTensor[*info.mayBe];
     regionOfTensor[i] = call.regions.add(region);
   }
   return source.tensor ? NORMC_OK : sizesOfPartials(call);

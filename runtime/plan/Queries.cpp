@@ -35,6 +35,10 @@ normc_tensor_shape shapeOf(TensorShape shape) {
       return NORMC_TENSOR_PER_ROW;
     case TensorShape::PerSegment:
       return NORMC_TENSOR_PER_SEGMENT;
+    case TensorShape::PerBlock:
+      return NORMC_TENSOR_PER_BLOCK;
+    case TensorShape::One:
+      return NORMC_TENSOR_ONE;
   }
   return NORMC_TENSOR_ELEMENTS;
 }
@@ -67,12 +71,14 @@ normc_status Plan::describeTensor(size_t index, normc_tensor_info* out) const {
     if (count++ < index) continue;
     normc_tensor_info info = {};
     info.name = tensor.name.data();
-    info.dtype = dlType(typeOf(tensor.tensor, kernel().parts.data, kernel().parts.params));
+    info.dtype = dlType(at != BoundKernel::kUnused ? kernel().operands[at].type
+                                                   : typeOf(tensor.tensor, kernel().parts.types()));
     info.use = at != BoundKernel::kUnused ? useOf(kernel().operands[at])
                : same                     ? NORMC_TENSOR_SAME
                                           : NORMC_TENSOR_IGNORED;
     info.shape = shapeOf(shapeIn(kernel(), tensor));
     if (same) info.same_as = name(*same).data();
+    if (info.shape == NORMC_TENSOR_PER_BLOCK) info.block = kernel().block;
     return writeStruct(info, out, "normc_tensor_info");
   }
   return fail(NORMC_OUT_OF_RANGE, "there is no tensor ", index, "; there are ", count);

@@ -27,6 +27,9 @@ std::string problemDiffers(const Kernel& kernel, const ProblemRequest& request) 
     return differs("is for data", std::string(name(has.data)), std::string(name(wants.data)));
   if (has.params != wants.params)
     return differs("is for params", std::string(name(has.params)), std::string(name(wants.params)));
+  if (has.types().output != wants.types().output)
+    return differs("is for y of", std::string(name(has.types().output)),
+                   std::string(name(wants.types().output)));
   if (has.layout != wants.layout)
     return differs("is for layout", std::string(name(has.layout)), std::string(name(wants.layout)));
   if (has.segmented != wants.segmented)

@@ -252,6 +252,37 @@ normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const
   return NORMC_OK;
 }
 
+normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+                        const Sizes& sizes, int64_t block, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  const DLTensor& x = *source.tensor;
+  const int64_t blocks = block ? sizes.features / block : 1;
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  // The leading dimensions of x, then the blocks.
+  const int32_t leading = x.ndim - 1;
+  bool fits = tensor.ndim == leading + (block != 0);
+  for (int32_t i = 0; fits && i < leading; ++i) fits = tensor.shape[i] == x.shape[i];
+  if (fits && block) fits = tensor.shape[leading] == blocks;
+  if (!fits)
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
+                block ? " with blocks in place of features, " : " with one scale in place of features, ",
+                sizes.totalRows(), " rows of ", blocks, "; it has ", count, " elements in ", tensor.ndim,
+                " dimensions");
+  NORMC_TRY(checkCompact(name, tensor, count));
+  view = {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  return NORMC_OK;
+}
+
+normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  if (count != 1) return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; it must have one");
+  view = {address(tensor), bytes(rules.type), 1, 1, 1, 0, 0};
+  return NORMC_OK;
+}
+
 normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
                        const Sizes& sizes, const Place& place, char*& data) {
   int64_t count;

@@ -65,6 +65,13 @@ normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const
 normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
                        const Sizes& sizes, const Place& place, char*& data);
 
+/// Checks a tensor of shape PerBlock, of blocks of so many features; 0: of one block for each row.
+normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+                        const Sizes& sizes, int64_t block, View& view);
+
+/// Checks a tensor of shape One.
+normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view);
+
 /// Checks a tensor of shape PerRow.
 normc_status bindRows(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
                       const Sizes& sizes, View& view);

@@ -13,7 +13,6 @@ std::vector<std::string> said(const std::string& clause) {
     out.push_back(specs.errors()[i].message + "; " + specs.errors()[i].hint);
   return out;
 }
-using Texts = std::vector<std::string>;
 
 TEST(ForeignSyntaxHints, NumbersAreNotComputed) {
   const std::string hint = "write the number itself; a problem can bind a name: 'groups = heads'";
@@ -173,8 +172,7 @@ TEST(ForeignSyntaxHints, WordsForAModulationAreTranslated) {
 TEST(ForeignSyntaxHints, WhatNoClauseDoesIsSaid) {
   const std::string nothing =
       "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
-  for (const char* word : {"quantize", "rope"})
-    EXPECT_EQ(said(word), Texts{"unknown clause '" + std::string(word) + "'; " + nothing});
+  EXPECT_EQ(said("rope"), Texts{"unknown clause 'rope'; " + nothing});
   EXPECT_EQ(said("moment abs"), Texts{"expected raw, central or sum, found 'abs'; " + nothing});
   EXPECT_EQ(said("moment l2"),
             Texts{"expected raw, central or sum, found 'l2'; write 'sum': the sum of squares"});
@@ -182,6 +180,39 @@ TEST(ForeignSyntaxHints, WhatNoClauseDoesIsSaid) {
       said("dropout 0.1"),
       Texts{"unknown clause 'dropout'; nothing here is random: give mask / (1 - p) as the tensor of 'gate "
             "identity(at = before)', see docs/language.md"});
+}
+
+TEST(ForeignSyntaxHints, CodesHaveAClause) {
+  const std::string clause =
+      "write 'quantize int8' or 'quantize e4m3' for codes in place of y, with a scale of each row, block or "
+      "tensor";
+  for (const char* word : {"fp8", "FP8", "int8", "e4m3", "quant", "quantise", "quantization"})
+    EXPECT_EQ(said(word), Texts{"unknown clause '" + std::string(word) + "'; " + clause});
+  EXPECT_EQ(said("mxfp8"), Texts{"unknown clause 'mxfp8'; write 'quantize e4m3(per = block, size = 32, scale "
+                                 "= power_of_two)'"});
+  const std::string codes = "expected none, int8 or e4m3, found '";
+  for (const char* word : {"fp8", "float8_e4m3fn"})
+    EXPECT_EQ(said("quantize " + std::string(word)), Texts{codes + word + "'; write 'e4m3'"});
+  EXPECT_EQ(said("quantize i8"), Texts{codes + "i8'; write 'int8'"});
+  for (const char* word : {"e5m2", "uint8", "nvfp4"})
+    EXPECT_EQ(said("quantize " + std::string(word)),
+              Texts{codes + word +
+                    "'; the types of codes are int8 and e4m3: docs/language.md has what to do instead"});
+  EXPECT_EQ(said("quantize int8(per = token)"),
+            Texts{"expected row, tensor or block, found 'token'; write 'row'"});
+  EXPECT_EQ(said("quantize int8(per = group)"), Texts{"expected row, tensor or block, found 'group'; write "
+                                                      "'per = block, size = 128' for a scale of each 128 "
+                                                      "features"});
+  EXPECT_EQ(said("quantize int8(per = channel)"),
+            Texts{"expected row, tensor or block, found 'channel'; write 'per = row': the scale of a feature "
+                  "could not leave the sum of a product"});
+  EXPECT_EQ(said("quantize int8(scale = ue8m0)"),
+            Texts{"expected float or power_of_two, found 'ue8m0'; write 'power_of_two'"});
+  EXPECT_EQ(said("quantize int8(scale = f32)"),
+            Texts{"expected float or power_of_two, found 'f32'; write 'float'"});
+  EXPECT_EQ(said("quantize int8(eps = 1)"), Texts{"'quantize int8' has no option 'eps'; write 'floor'"});
+  EXPECT_EQ(said("quantize int8(group_size = 64)"),
+            Texts{"'quantize int8' has no option 'group_size'; write 'size'"});
 }
 
 TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {

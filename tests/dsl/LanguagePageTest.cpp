@@ -40,7 +40,7 @@ TEST(LanguagePage, EveryNormIsLegal) {
     norms += block;
     ++count;
   }
-  EXPECT_EQ(count, 13);
+  EXPECT_EQ(count, 14);
   EXPECT_EQ(errorsOf(norms), "");
 }
 
@@ -56,7 +56,7 @@ TEST(LanguagePage, EveryProblemIsLegal) {
       ++count;
     }
   }
-  EXPECT_EQ(count, 6);
+  EXPECT_EQ(count, 7);
 }
 
 TEST(LanguagePage, TheErrorItShowsIsTheErrorOneSees) {

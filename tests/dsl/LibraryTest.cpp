@@ -37,6 +37,8 @@ TEST(Library, HasTheNormsByName) {
                                              "resnet_tail",
                                              "rms_norm",
                                              "rms_norm_residual",
+                                             "rms_norm_residual_e4m3_block",
+                                             "rms_norm_residual_int8",
                                              "unified_norm"}));
 }
 

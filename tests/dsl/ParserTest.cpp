@@ -157,6 +157,34 @@ TEST(Parser, ReadsEveryModulation) {
             "  hint: write scale, shift or none after it\n");
 }
 
+TEST(Parser, ReadsEveryQuantize) {
+  using Quantize = Spec::Quantize;
+  const std::pair<const char*, std::optional<Quantize>> all[] = {
+      {"none", std::nullopt},
+      {"int8", Quantize{}},
+      {"e4m3", Quantize{.codes = Codes::E4M3}},
+      {"int8(per = tensor)", Quantize{.per = QuantizePer::Tensor}},
+      {"int8(per = row, floor = 1e-4)", Quantize{.floor = 1e-4}},
+      {"e4m3(size = 32, per = block, scale = power_of_two)",
+       Quantize{.codes = Codes::E4M3, .per = QuantizePer::Block, .size = 32, .powerOfTwo = true}},
+      {"int8(per = block, scale = float)", Quantize{.per = QuantizePer::Block}}};
+  for (const auto& [text, value] : all)
+    EXPECT_EQ(specOf(norm({"reduce rows", std::string("quantize ") + text})).quantize, value) << text;
+  const std::string base = "norm m {\n  reduce features\n  quantize e4m3(per = tensor)\n}\n";
+  EXPECT_EQ(specOf(base + "norm n from m {\n  quantize int8\n}\n").quantize, Quantize{});
+  EXPECT_EQ(specOf(base + "norm n from m {\n  quantize none\n}\n").quantize, std::nullopt);
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "quantize"})),
+            "t.norm:3:3: error: 'quantize' needs a value\n"
+            "    quantize\n"
+            "    ^~~~~~~~\n"
+            "  hint: write none, int8 or e4m3 after it\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "quantize none(per = row)"})),
+            "t.norm:3:17: error: 'quantize none' has no option 'per'\n"
+            "    quantize none(per = row)\n"
+            "                  ^~~\n"
+            "  hint: it has none\n");
+}
+
 TEST(Parser, PointsAtAnOffsetWithoutScale) {
   EXPECT_EQ(errorsOf(norm({"reduce features", "affine bias(offset = 1)"})),
             "t.norm:3:15: error: an option has no options of its own\n"
@@ -262,7 +290,7 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "    ^~~~~~~~~~\n"
             "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, "
             "gate, affine, "
-            "modulate, activation, epsilon, "
+            "modulate, activation, quantize, epsilon, "
             "pre, warmup or padding\n");
 }
 
@@ -465,7 +493,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
-                "residual, gate, affine, modulate, activation, epsilon, "
+                "residual, gate, affine, modulate, activation, quantize, epsilon, "
                 "pre, warmup or padding\n");
 }
 

@@ -90,9 +90,25 @@ TEST(Print, LeavesOutTheDefaultsOfWhatSurroundsANorm) {
             "}\n");
 }
 
+TEST(Print, WritesTheCodesBehindTheActivation) {
+  EXPECT_EQ(print(specOf(norm({"quantize e4m3(floor = 1e-4, scale = power_of_two, size = 32, per = block)",
+                               "reduce features", "activation relu", "epsilon 1e-6"}))),
+            "norm n {\n"
+            "  reduce    features\n"
+            "  activation relu\n"
+            "  quantize  e4m3(per = block, size = 32, scale = power_of_two, floor = 1e-4)\n"
+            "  epsilon   1e-6\n"
+            "}\n");
+  EXPECT_EQ(
+      print(specOf(norm({"reduce features", "quantize int8(per = row, scale = float, floor = 1e-10)"}))),
+      "norm n {\n  reduce    features\n  quantize  int8\n}\n");
+  EXPECT_EQ(print(specOf(norm({"reduce features", "quantize int8(per = block, size = 128)"}))),
+            "norm n {\n  reduce    features\n  quantize  int8(per = block)\n}\n");
+}
+
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
-    const Spec spec = randomSpec(seed);
+    const Spec spec = seed % 2 ? randomSpec(seed) : randomQuantizedSpec(seed);
     const std::string text = print(spec);
     EXPECT_TRUE(specOf(text) == spec) << "seed " << seed << "\n" << text;
     EXPECT_EQ(print(specOf(text)), text);

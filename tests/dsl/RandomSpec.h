@@ -40,6 +40,18 @@ class RandomSpec {
     return spec_;
   }
 
+  Spec makeQuantized() {
+    make();
+    Spec::Quantize& quantize = spec_.quantize.emplace();
+    quantize.codes = pick<Codes>(2);
+    quantize.per = pick<QuantizePer>(3);
+    if (quantize.per == QuantizePer::Block) quantize.size = static_cast<int64_t>(number({1, 2, 4}));
+    if (quantize.per == QuantizePer::Tensor) return spec_;
+    quantize.powerOfTwo = chance(3);
+    quantize.floor = number({1e-10, 1e-4});
+    return spec_;
+  }
+
  private:
   // Half of the specs stay bare.
   void around() {
@@ -122,5 +134,7 @@ class RandomSpec {
 };
 
 inline Spec randomSpec(uint64_t seed) { return RandomSpec(seed).make(); }
+/// Returns that spec with codes in place of y.
+inline Spec randomQuantizedSpec(uint64_t seed) { return RandomSpec(seed).makeQuantized(); }
 
 }  // namespace normc

@@ -98,6 +98,7 @@ class Layer {
     for (Tensor tensor : {kResidual, kGate, kModScale, kModShift})
       if (isTaken(infoOf(tensor), Entry::Forward, hasOf(problem)))
         input(tensor) = Vector(elements(tensor), 0);
+    if (problem.spec->isQuantizedPer(QuantizePer::Tensor)) call.quantScale = {1};
   }
 
   /// The values of an input of the call.
@@ -111,6 +112,10 @@ class Layer {
         return e.segments * e.features;
       case TensorShape::PerRow:
         return e.totalRows();
+      case TensorShape::PerBlock:
+        return e.totalRows() * problem.spec->quantize->blocks(e.features);
+      case TensorShape::One:
+        return 1;
       case TensorShape::Elements:
         break;
     }
@@ -158,6 +163,7 @@ class Layer {
     problem.entry = entry;
     ReferenceCall arguments = call;
     if (!isBackward(entry)) arguments.residualOut.clear(), arguments.dresidualOut.clear();
+    if (isBackward(entry)) arguments.quantScale.clear();
     Result<ReferenceResult> result = evaluate(problem, arguments);
     if (!result) {
       ADD_FAILURE() << text(result.errors());

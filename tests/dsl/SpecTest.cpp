@@ -91,6 +91,12 @@ TEST(StructuralHash, EveryStructuralFlagEnters) {
       {"modulate", [](Spec& s) { s.modulate = Spec::Modulate{.scale = true, .shift = true}; }},
       {"modulate per row", [](Spec& s) { s.modulate = Spec::Modulate{.scale = true, .per = Per::Row}; }},
       {"moment sum", [](Spec& s) { s.moment = Moment::Sum; }},
+      {"quantize", [](Spec& s) { s.quantize = Spec::Quantize{}; }},
+      {"e4m3", [](Spec& s) { s.quantize = Spec::Quantize{.codes = Codes::E4M3}; }},
+      {"quantize per tensor", [](Spec& s) { s.quantize = Spec::Quantize{.per = QuantizePer::Tensor}; }},
+      {"quantize per block", [](Spec& s) { s.quantize = Spec::Quantize{.per = QuantizePer::Block}; }},
+      {"block", [](Spec& s) { s.quantize = Spec::Quantize{.per = QuantizePer::Block, .size = 64}; }},
+      {"power of two", [](Spec& s) { s.quantize = Spec::Quantize{.powerOfTwo = true}; }},
       {"no affine", [](Spec& s) { s.scale = s.bias = false; }},
       {"epsilon max", [](Spec& s) { s.epsilonMode = EpsilonMode::Max; }},
       {"epsilon outside", [](Spec& s) { s.epsilonMode = EpsilonMode::Outside; }},
@@ -125,7 +131,7 @@ TEST(StructuralHash, DifferentTextsWithoutNumbersHaveDifferentHashes) {
   // Over many specs: equal hashes only where the specs differ in numbers alone.
   std::map<std::string, Spec> seen;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
-    Spec spec = randomSpec(seed);
+    Spec spec = seed % 3 ? randomSpec(seed) : randomQuantizedSpec(seed);
     const std::string hash = spec.structuralHash();
     spec.epsilon = 1;
     if (spec.running) spec.running->decay = spec.running->init = 0.5;
@@ -136,6 +142,7 @@ TEST(StructuralHash, DifferentTextsWithoutNumbersHaveDifferentHashes) {
     if (spec.warmup) spec.warmup->steps = 0;
     if (spec.scaleOffset) spec.scaleOffset = 1;
     if (spec.modulate) spec.modulate->offset = 1;
+    if (spec.quantize) spec.quantize->floor = 1;
     EXPECT_TRUE(seen.emplace(hash, spec).first->second == spec) << "seed " << seed;
   }
 }
@@ -207,6 +214,16 @@ TEST(Numbers, AnOffsetOfTheAffineFollowsTheOthers) {
   EXPECT_EQ(hash("1"), hash("-2"));
   EXPECT_NE(hash("1"), hash("0"));
   EXPECT_EQ(hash("0"), hashOf("rms_norm"));
+}
+
+TEST(Numbers, AScaleThatIsNotGivenHasItsFloor) {
+  const auto text = [](const std::string& options) {
+    return norm({"reduce features", "affine scale(offset = 1)", "quantize int8(" + options + ")"});
+  };
+  EXPECT_EQ(rangesOf(text("per = block")), "epsilon > 0; scale_offset; quant_floor >= 1e-30; ");
+  EXPECT_EQ(rangesOf(text("per = tensor")), "epsilon > 0; scale_offset; ");
+  EXPECT_EQ(numbers(specOf(text("floor = 1e-4"))).back().value, 1e-4);
+  EXPECT_EQ(specOf(text("floor = 1e-4")).structuralHash(), specOf(text("per = row")).structuralHash());
 }
 
 TEST(Numbers, ClampGammaIsOneWhereItIsOn) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "dsl/Library.h"
 
@@ -13,6 +14,17 @@ namespace normc {
 inline std::string errorsOf(const std::string& text) {
   const auto specs = readNorms(text, "t.norm");
   return specs ? "" : normc::text(specs.errors());
+}
+
+using Texts = std::vector<std::string>;
+
+/// The errors without place, line and hint: "message [rule]" each.
+inline Texts brief(const std::string& text) {
+  Texts out;
+  const auto specs = readNorms(text, "t.norm");
+  if (specs) return out;
+  for (const Diagnostic& error : specs.errors()) out.push_back(error.message + " [" + error.rule + "]");
+  return out;
 }
 
 /// The last norm of a legal text.

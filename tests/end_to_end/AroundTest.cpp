@@ -4,27 +4,12 @@
 
 #include "codegen/plan/Planner.h"
 #include "dsl/Library.h"
-#include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/WithClauses.h"
 
 namespace normc {
 namespace {
 
 using codegen::Strategy;
-
-/// The problem of a built-in norm with more clauses. Nothing where the language refuses it.
-std::optional<Problem> problemWith(const std::string& base, const std::string& clauses,
-                                   const std::string& rest) {
-  std::string text = "norm n from " + base + " {\n  ";
-  for (char c : clauses) text += c == ';' ? "\n  " : std::string(1, c);
-  const auto specs = readNorms(text + "\n}\n", "test");
-  if (!specs) {
-    ADD_FAILURE() << normc::text(specs.errors());
-    return std::nullopt;
-  }
-  const auto spec = specs->back();
-  auto problem = parseProblem("n" + rest, [&](std::string_view) { return Result(spec); });
-  return problem ? std::optional(*problem) : std::nullopt;
-}
 
 struct Clauses {
   const char *name, *text;
@@ -70,20 +55,6 @@ const Base kBases[] = {
 
 class Around : public testing::TestWithParam<std::tuple<Base, Clauses>> {};
 
-/// Several segments with rows that no step divides, padding that is NaN, data that
-/// drift, and one row.
-std::vector<gate::Trial> trialsOf(const Problem& problem) {
-  const int64_t features = problem.features.value_or(20);
-  std::vector<gate::Trial> trials{{.extents = {3, 37, features}, .step = 3},
-                                  {.extents = {5, 2, features}, .nanPadding = problem.mask, .step = 1},
-                                  {.extents = {2, 70, features}, .data = HardInput::Drift, .step = 7},
-                                  {.extents = {1, 1, features}, .step = 2}};
-  trials[0].placement.misalign = 1;
-  if (problem.mask && problem.spec->padding != Padding::Exclude)
-    for (gate::Trial& trial : trials) trial.nanPadding = false;
-  return trials;
-}
-
 TEST_P(Around, PassesTheGate) {
   const auto& [base, clauses] = GetParam();
   const auto isa = hostIsa();
@@ -109,18 +80,7 @@ TEST_P(Around, PassesTheGate) {
     const auto strategies = codegen::cpu::strategies(*problem);
     const auto schedule =
         codegen::cpu::defaultSchedule(*problem, isa, strategies[turn / 3 % strategies.size()]);
-    SCOPED_TRACE(problem->text() + " " + schedule.text());
-    const auto kernel = compiled(*problem, schedule, isa, 2);
-    ASSERT_TRUE(kernel->plan) << kernel->error;
-    for (const gate::Trial& trial : trialsOf(*problem)) {
-      const auto question = gate::questionFor(*problem, trial);
-      ASSERT_TRUE(question) << normc::text(question.errors());
-      for (const normc_plan* plan : {kernel->plan, kernel->large}) {
-        if (!plan) continue;
-        const gate::Verdict verdict = gate::judge(plan, *problem, *question);
-        ASSERT_TRUE(verdict.ok) << verdict.text << (plan == kernel->large ? ", as a large call" : "");
-      }
-    }
+    expectRight(*problem, schedule);
   }
   EXPECT_GE(problems, 2) << "forward and backward";
 }

@@ -6,15 +6,16 @@
 
 namespace normc {
 
-Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only) {
-  std::mt19937_64 random(seed);
+Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only, bool quantized) {
+  std::mt19937_64 random(seed), ofOutput(seed + 1);
   auto pick = [&](auto... options) {
     std::common_type_t<decltype(options)...> list[] = {options...};
     return list[random() % sizeof...(options)];
   };
   for (;;) {
     Drawn d;
-    d.problem.spec = std::make_shared<const Spec>(randomSpec(random()));
+    d.problem.spec =
+        std::make_shared<const Spec>(quantized ? randomQuantizedSpec(random()) : randomSpec(random()));
     const Spec& spec = *d.problem.spec;
     d.problem.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
     d.problem.entry = only.value_or(d.problem.entry);
@@ -34,6 +35,9 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
     for (const Groups& g : {spec.groups, spec.pre ? spec.pre->groups : Groups()})
       if (g.binding.empty()) groups = std::max(groups, g.count);
     d.features = groups * pick(1, 3, 7, 8, 15, 16, 25, 33, 64, 127);
+    if (spec.isQuantizedPer(QuantizePer::Block)) d.features *= spec.quantize->size;
+    if (!quantized && ofOutput() % 4 == 0)
+      d.problem.output = (DType[]){DType::F32, DType::BF16, DType::F16, DType::F64}[ofOutput() % 4];
     if (random() % 4) d.problem.features = d.features;
     auto checked = checkProblem(d.problem);
     if (!checked) continue;

@@ -37,9 +37,15 @@ TEST(Operands, AreFoundByTheirNames) {
 }
 
 TEST(Operands, HaveTheTypeOfTheirRule) {
-  EXPECT_EQ(typeOf(kDx, DType::BF16, DType::F32), DType::BF16);
-  EXPECT_EQ(typeOf(kDbias, DType::BF16, DType::F32), DType::F32);
-  EXPECT_EQ(typeOf(kMask, DType::BF16, DType::F32), DType::U8);
+  const ElementTypes types{DType::BF16, DType::F32, DType::F16, DType::E4M3, DType::E8M0};
+  EXPECT_EQ(typeOf(kDx, types), DType::BF16);
+  EXPECT_EQ(typeOf(kDbias, types), DType::F32);
+  EXPECT_EQ(typeOf(kMask, types), DType::U8);
+  EXPECT_EQ(typeOf(kY, types), DType::F16);
+  EXPECT_EQ(typeOf(kDy, types), DType::F16);
+  EXPECT_EQ(typeOf(kCodes, types), DType::E4M3);
+  EXPECT_EQ(typeOf(kQuantScale, types), DType::F32);
+  EXPECT_EQ(typeOf(kQuantScaleOut, types), DType::E8M0);
 }
 
 /// A norm with everything that stands in front of it.

@@ -109,7 +109,8 @@ uint64_t littleEndian(std::string_view text, size_t at, int count) {
 
 std::string npyName(DType type) {
   const TypeKind kind = infoOf(type).kind;
-  const char* const letter = kind == TypeKind::Float ? "f" : kind == TypeKind::Int ? "i" : "u";
+  const bool isSigned = kind == TypeKind::Int || type == DType::I8;
+  const char* const letter = kind == TypeKind::Float ? "f" : isSigned ? "i" : "u";
   return letter + std::to_string(bytes(type));
 }
 
@@ -149,7 +150,7 @@ std::string npyText(const NpyArray& array) {
   std::string shape;
   for (const int64_t size : array.shape) shape += std::to_string(size) + ", ";
   if (array.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string descr = array.type == DType::U8 ? "|u1" : "<" + npyName(array.type);
+  std::string descr = (bytes(array.type) == 1 ? "|" : "<") + npyName(array.type);
   std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   const size_t whole = (10 + header.size() + 1 + 63) / 64 * 64;
   header.resize(whole - 11, ' ');

@@ -113,7 +113,10 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
   planned.callOf(arguments_->sizes());
 }
 
-DType RunCall::typeOf(Tensor tensor) const { return normc::typeOf(tensor, parts_.data, parts_.params); }
+DType RunCall::typeOf(Tensor tensor) const {
+  const package::Operand* const operand = operandOf(planned_.kernel(), tensor);
+  return operand ? operand->type : normc::typeOf(tensor, parts_.types());
+}
 
 normc_sizes RunCall::sizes() const {
   const bool segmented = parts_.segmented, channelsFirst = parts_.channelsFirst();
@@ -152,6 +155,11 @@ void RunCall::makeArguments(const std::map<Tensor, NpyArray>& inputs, const std:
 std::vector<int64_t> RunCall::shapeOf(Tensor output, const normc_sizes& sizes) const {
   const TensorShape shape = operandOf(planned_.kernel(), output)->tensorShape;
   if (shape == TensorShape::PerFeature) return {sizes.features};
+  if (shape == TensorShape::PerBlock) {
+    std::vector<int64_t> leading(xShape_.begin(), xShape_.end() - 1);
+    if (planned_.kernel().block) leading.push_back(planned_.kernel().blocks(sizes.features));
+    return leading;
+  }
   return shape == TensorShape::PerSegment ? std::vector{sizes.segments, sizes.features} : xShape_;
 }
 

@@ -60,7 +60,12 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
-static bool narrow(const Problem& problem) { return bytes(problem.data) == 2 || bytes(problem.params) == 2; }
+/// True if an operand has elements of 16 or 8 bits.
+static bool narrow(const Problem& problem) {
+  const ElementTypes types = problem.types();
+  return bytes(types.data) == 2 || bytes(types.params) == 2 || bytes(types.output) == 2 ||
+         problem.spec->quantize;
+}
 
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const Isa& isa) {
   if (auto reason = codegen::whyIllegal(problem, s.strategy)) return reason;

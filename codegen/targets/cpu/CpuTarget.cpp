@@ -26,6 +26,7 @@ class BoundCpu : public TypedTarget<BoundCpu, Schedule, parseSchedule> {
   }
 
   using BoundTarget::whyIllegal;
+  std::optional<std::string> whyIllegal() override { return whyNoStrategy(problem_); }
   std::optional<std::string> whyIllegal(const Schedule& s) const {
     return cpu::whyIllegal(problem_, s, isa_);
   }

@@ -92,7 +92,7 @@ int64_t PhaseLowering::mostOfPiece() { return kPlaceBytes * 8 / f_.statistics().
 Value PhaseLowering::rowsOfPiece(Value rows) {
   int64_t size = 0;
   llvm::DenseSet<Operation*> inputs;
-  for (auto sweep : slab_.getOps<SweepOp>())
+  for (auto sweep : slab_.sweeps())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized() && inputs.insert(t).second)
         size = t.getType().getIntOrFloatBitWidth() / 8;

@@ -56,6 +56,8 @@ class PhaseLowering : SlabLowering {
   void runSlabs(SlabOp, mlir::Value begin, mlir::Value end);
   void markNext(mlir::Value unit, int64_t count);
   void runsOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
+  /// Emits the loop over the blocks of runs; `code` emits an operation of the body.
+  void blocksOfRuns(BlocksOp, Replica& all, Replicas&, llvm::function_ref<void(mlir::Operation&)> code);
   llvm::SmallVector<Coordinates> unitsFrom(mlir::Value first, int64_t count);
   Replicas runReplicas(SlabOp, llvm::ArrayRef<Coordinates> units, mlir::Value group);
   int64_t groupsOf(SlabOp);

@@ -6,11 +6,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// Returns the last sweep of a slab. Nothing before it depends on outputs.
+/// Returns the last sweep of a slab, or the blocks that it stands in. Nothing before it depends on outputs.
 static Operation& lastSweep(SlabOp s) {
-  Operation* last = nullptr;
-  for (auto sweep : s.getOps<SweepOp>()) last = sweep;
-  return *last;
+  return *s.getBody().front().findAncestorOpInBlock(*s.sweeps().back());
 }
 
 /// Returns the values from before `middle` that it or the operations after it use.
@@ -71,6 +69,9 @@ void PhaseLowering::sideBySide(Operation& op, Replica& all, Replicas& replicas) 
       runSweep(sweep, replicas, &all);
     else
       channelSweep(sweep, replicas, &all);
+  } else if (auto blocks = dyn_cast<BlocksOp>(op)) {
+    spread(op, all, replicas);
+    blocksOfRuns(blocks, all, replicas, [&](Operation& inner) { sideBySide(inner, all, replicas); });
   } else if (auto probe = dyn_cast<ProbeOp>(op)) {
     all.values.map(probe.getValue(), probeAll(probe, replicas));
   } else if (isa<LoadOp, StoreOp, AccumulateOp, FoldOp, CountOp>(op)) {

@@ -221,6 +221,7 @@ void PhaseLowering::planStreaming() {
   if (takesChannels()) onlyIfWhole(segmentAndRow(begin_).second);
   for (auto slab : f_.phase().getOps<SlabOp>())
     if (f_.featuresLast() && groupsOf(slab) > 1) onlyIfWhole(f_.groupWidth(slab.groupAxis()));
+  if (f_.kernel().getBlock()) onlyIfWhole(f_.blockWidth());
 }
 
 //===-- Runs --------------------------------------------------------------------===//
@@ -272,6 +273,19 @@ PhaseLowering::Replicas PhaseLowering::runReplicas(SlabOp s, ArrayRef<Coordinate
     r.values = shared_;
   }
   return replicas;
+}
+
+void PhaseLowering::blocksOfRuns(BlocksOp op, Replica& all, Replicas& replicas,
+                                 llvm::function_ref<void(Operation&)> code) {
+  const Value begin = runBegin_, width = f_.blockWidth(), end = l_.add(begin, runWidth());
+  l_.forEach(begin, end, *f_.kernel().getBlock(), [&](Value first) {
+    runBegin_ = first, blockWidth_ = width;
+    const Value block = l_.div(first, width);
+    all.at.block = block;
+    for (Replica& r : replicas) r.at.block = block;
+    for (Operation& inner : op.getBody().front()) code(inner);
+  });
+  runBegin_ = begin, blockWidth_ = {};
 }
 
 //===-- Blocks --------------------------------------------------------------------===//
@@ -372,10 +386,12 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     for (Operation& op : s.getBody().front()) sideBySide(op, all, replicas);
     return;
   }
-  for (Operation& op : s.getBody().front()) {
-    if (op.getNumResults() && shared_.contains(op.getResult(0))) continue;
+  auto code = [&](auto& self, Operation& op) -> void {
+    if (op.getNumResults() && shared_.contains(op.getResult(0))) return;
     auto sweep = dyn_cast<SweepOp>(op);
-    if (!sweep) {
+    if (auto blocks = dyn_cast<BlocksOp>(op)) {
+      blocksOfRuns(blocks, replicas[0], replicas, [&](Operation& inner) { self(self, inner); });
+    } else if (!sweep) {
       for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
     } else if (kind_ == Kind::Run) {
       runSweep(sweep, replicas);
@@ -384,7 +400,8 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     } else {
       columnSweep(sweep, replicas);
     }
-  }
+  };
+  for (Operation& op : s.getBody().front()) code(code, op);
 }
 
 }  // namespace normc::codegen

@@ -141,7 +141,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
 /// data in cache, and a prefetch that is late delays no other access.
 void PhaseLowering::prefetchNext(ArrayRef<Replica> replicas, Value offset, int64_t elements) {
   llvm::SetVector<Operation*> inputs;
-  for (auto sweep : slab_.getOps<SweepOp>())
+  for (auto sweep : slab_.sweeps())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) inputs.insert(t);
   for (auto [r, replica] : llvm::enumerate(replicas)) {

@@ -1,0 +1,104 @@
+// Codes and their scales, and outputs of another type than the input, behind each kind of statistic, judged
+// by the gate. Random specs mix them with what else surrounds a norm.
+#include <gtest/gtest.h>
+
+#include "codegen/plan/Planner.h"
+#include "tests/end_to_end/WithClauses.h"
+
+namespace normc {
+namespace {
+
+using codegen::Strategy;
+
+struct Norm {
+  const char *name, *text, *shape, *options;
+};
+struct Codes8 {
+  const char *name, *text;
+};
+
+class Quantized : public testing::TestWithParam<std::tuple<Norm, Codes8>> {};
+
+TEST_P(Quantized, PassesTheGate) {
+  const auto& [norm, codes] = GetParam();
+  int kernels = 0;
+  for (const char* call : {":forward@f32", ":infer@bf16", ":forward@f64", ":infer@f16"}) {
+    const auto problem = problemWith(norm.text, codes.text, std::string(call) + norm.shape + norm.options);
+    ASSERT_TRUE(problem);
+    for (const Strategy strategy : codegen::cpu::strategies(*problem)) {
+      expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy));
+      ++kernels;
+    }
+  }
+  EXPECT_GE(kernels, 4);
+}
+
+const Codes8 kTensors[] = {{"Int8", "quantize int8(per = tensor)"}, {"E4M3", "quantize e4m3(per = tensor)"}};
+const Codes8 kRows[] = {{"Int8OfRows", "quantize int8"},
+                        {"E4M3OfRows", "quantize e4m3; residual before"},
+                        {"Int8OfBlocks", "quantize int8(per = block, size = 12)"},
+                        {"E4M3OfBlocks", "quantize e4m3(per = block, size = 48, scale = power_of_two)"},
+                        {"PowersOfRows", "quantize int8(scale = power_of_two); activation silu; gate silu"}};
+
+std::string nameOf(const testing::TestParamInfo<Quantized::ParamType>& info) {
+  return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(PerTensor, Quantized,
+                         testing::Combine(testing::Values(Norm{"Rms", "rms_norm", "[*x100]", ""},
+                                                          Norm{"Batch", "batch_norm", "[*x40]", "{mask}"},
+                                                          Norm{"Instance", "instance_norm", "[*x*x36]", ""},
+                                                          Norm{"BatchChannels", "batch_norm", "[*x12x*]",
+                                                               "{layout=channels_first}"},
+                                                          Norm{"LayerChannels", "layer_norm", "[*x12x*]",
+                                                               "{layout=channels_first}"}),
+                                          testing::ValuesIn(kTensors)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(PerRow, Quantized,
+                         testing::Combine(testing::Values(Norm{"Rms", "rms_norm", "[*x144]", ""},
+                                                          Norm{"Layer", "layer_norm", "[*x*x480]", "{mask}"},
+                                                          Norm{"Batch", "batch_norm", "[*x96]", "{mask}"},
+                                                          Norm{"Power", "power_norm", "[*x*x240]", ""}),
+                                          testing::ValuesIn(kRows)),
+                         nameOf);
+
+/// A block lies in one group.
+TEST(Quantized, BlocksMayBePartsOfGroups) {
+  const auto problem =
+      problemWith("group_norm", "quantize e4m3(per = block, size = 8)", ":forward@f32[*x96]{groups=4}");
+  ASSERT_TRUE(problem);
+  expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), Strategy::Resident));
+}
+
+TEST(Quantized, SaysWhatNoStrategyDoes) {
+  const auto whyNot = [](const char* norm, const char* clauses, const char* rest) {
+    return codegen::whyNoStrategy(*problemWith(norm, clauses, rest)).value_or("");
+  };
+  EXPECT_EQ(whyNot("group_norm", "quantize int8", ":forward@f32[*x96]{groups=4}"),
+            "a row of 4 groups has one scale of codes: quantize per = block");
+  EXPECT_EQ(whyNot("group_norm", "quantize int8(per = block, size = 16)", ":forward@f32[*x96]{groups=4}"),
+            "blocks of 16 features lie in several groups of 24; their size has to divide it");
+  EXPECT_EQ(
+      whyNot("instance_norm", "quantize int8", ":forward@f32[*x*x96]"),
+      "a slab of a segment has no rows of its own, which scales of codes are of: quantize per = tensor");
+  EXPECT_EQ(whyNot("power_norm_released", "quantize int8", ":forward@f32[*x96]{heads=4}"),
+            "groups of `pre` do not have the scales of whole rows of codes: quantize per = tensor");
+  EXPECT_EQ(whyNot("rms_norm", "quantize int8", ":backward@f32[*x96]"), "");
+}
+
+TEST(Outputs, MayHaveAnotherTypeThanTheInput) {
+  int kernels = 0;
+  for (const char* norm : {"rms_norm", "layer_norm", "batch_norm", "power_norm"})
+    for (const char* entry : {":forward@", ":backward@"})
+      for (const char* types : {"f32[*x72]{y=bf16}", "bf16[*x72]{y=f32}", "f16[*x72]{mask,y=bf16}"}) {
+        const auto problem = problemWith(norm, "", std::string(entry) + types);
+        ASSERT_TRUE(problem);
+        for (const Strategy strategy : codegen::cpu::strategies(*problem)) {
+          expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy));
+          ++kernels;
+        }
+      }
+  EXPECT_GE(kernels, 24);
+}
+
+}  // namespace
+}  // namespace normc
