@@ -53,8 +53,10 @@ Has hasOf(const Problem& problem) {
           .residual = spec.residual.has_value(),
           .residualBefore = spec.hasResidual(/*after=*/false),
           .stream = spec.hasStream()};
-  const bool activated = spec.activation != Activation::None;
-  has.ownResidualGradient = has.residualBefore ? spec.hasGate(/*before=*/true) : has.residual && activated;
+  // Behind the norm it is dy, but for rows that the padding leaves out, and for its type.
+  const bool differs = spec.activation != Activation::None || problem.types().output != problem.data ||
+                       (problem.mask && spec.padding == Padding::Exclude);
+  has.ownResidualGradient = has.residualBefore ? spec.hasGate(/*before=*/true) : has.residual && differs;
   has.y = !spec.quantize, has.codes = !has.y;
   has.quantScale = spec.isQuantizedPer(QuantizePer::Tensor);
   has.quantScaleOut = has.codes && !has.quantScale;

@@ -45,7 +45,7 @@ std::map<Tensor, std::vector<double>> taken(const Problem& problem, const Tensor
   const Has has = hasOf(problem);
   const Shape& shape = tensors.shape;
   for (const Tensor tensor : operandsOf(problem)) {
-    if (!infoOf(tensor).written(problem.entry) || infoOf(tensor).type != TypeRule::Data) continue;
+    if (!infoOf(tensor).written(problem.entry) || infoOf(tensor).type == TypeRule::Params) continue;
     const int64_t count = isXSized(tensor, has) ? shape.elements() : shape.segments * shape.features;
     for (int64_t i = 0; i < count; ++i)
       all[tensor].push_back(valueAt(*tensors.memory[tensor], problem.data, i));

@@ -45,7 +45,8 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
                         candidate.schedule);
             }
             const bool rows = problem->spec->reduce == Reduce::Features;
-            EXPECT_EQ(candidates.empty(), channelsFirst && (isOverRanks(entry) || rows))
+            const bool codes = problem->spec->quantize && !isBackward(entry);
+            EXPECT_EQ(candidates.empty(), codes || (channelsFirst && (isOverRanks(entry) || rows)))
                 << target->bind(*problem)->whyIllegal().value_or("no reason given");
             ++served;
           }

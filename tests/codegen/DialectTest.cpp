@@ -169,7 +169,7 @@ TEST_F(Dialect, SlabKnowsItsAxes) {
   EXPECT_EQ(errorOf(slab("", "column", "window")),
             "'norm.slab' op has no axis 'window'; legal: segment, row, feature, group, pre_group\n");
   const std::string unknown = errorOf(slab("", "column", "channel"));
-  EXPECT_NE(unknown.find("one of [segment, row, feature, group, pre_group, window, chunk, partial]"),
+  EXPECT_NE(unknown.find("one of [segment, row, feature, group, pre_group, window, chunk, partial, block]"),
             std::string::npos)
       << unknown;
 }

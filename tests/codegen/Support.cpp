@@ -27,7 +27,8 @@ Problem problemOf(const std::string& norms, const std::string& rest) {
 
 std::optional<Problem> problemOf(const BuiltinNorm& norm, const Wish& wish) {
   bool segmented = norm.spec->needsSegments();
-  std::string d = std::to_string(wish.features), options;
+  const int64_t block = norm.spec->isQuantizedPer(QuantizePer::Block) ? norm.spec->quantize->size : 1;
+  std::string d = std::to_string(int64_t(llvm::alignTo(wish.features, block))), options;
   std::string shape = wish.channelsFirst ? "*x" + d + "x*" : (segmented ? "*x*x" : "*x") + d;
   auto add = [&](const std::string& option) { options += (options.empty() ? "{" : ",") + option; };
   for (const std::string& binding : bindingNames(*norm.spec)) add(binding + "=4");

@@ -135,7 +135,9 @@ TEST(Operands, OfOneMemoryHaveOneShapeAndType) {
       if (each.written(entry)) EXPECT_FALSE(input.written(entry)) << each.name;
     EXPECT_EQ(each.shape, input.shape) << each.name;
     EXPECT_EQ(each.shapeOf, input.shapeOf) << each.name;
-    EXPECT_EQ(each.type, input.type) << each.name;
+    // y and dy have a type of their own: a call may share memory where it is that of x.
+    const auto alike = [](TypeRule rule) { return rule == TypeRule::Output ? TypeRule::Data : rule; };
+    EXPECT_EQ(alike(each.type), alike(input.type)) << each.name;
   }
 }
 

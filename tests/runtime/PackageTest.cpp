@@ -291,7 +291,7 @@ TEST(Manifest, IsCheckedFieldByField) {
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {{package::Factor::Fixed, 0}}; }),
             says("kernels[0].operands[8].shape[0] is 0; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands.clear(); }),
-            says("kernels[0].operands is []; one of x, y, dy must be among them"));
+            says("kernels[0].operands is []; one of x, dy must be among them"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.saved.push_back(k.saved[0]); }),
             says("kernels[0].saved[2].name is \"mean\"; another field has this name"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.saved[0].type = DType::BF16; }),

@@ -226,11 +226,11 @@ TEST(Request, IsReadStrictly) {
   for (const char* empty : {"{}", "{heads=8,}", "{,heads=8}", "{heads=8,,mask}"})
     EXPECT_EQ(refused("layer_norm:forward@f32[*x*]" + std::string(empty)),
               "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]" + std::string(empty) +
-                  "`: option `` must be mask, layout=..., params=... or NAME=COUNT");
+                  "`: option `` must be mask, layout=..., params=..., y=... or NAME=COUNT");
   for (const char* option : {"heads", "heads=", "heads=0", "heads=x", "=3", "mask=1"})
     EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{" + std::string(option) + "}"),
               "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]{" + std::string(option) +
-                  "}`: option `" + option + "` must be mask, layout=..., params=... or NAME=COUNT");
+                  "}`: option `" + option + "` must be mask, layout=..., params=..., y=... or NAME=COUNT");
 }
 
 TEST(Request, OptionsAreChecked) {

@@ -76,6 +76,10 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
   host::check(normc_plan_partial_bytes(plan.get(), &sizes, &partialBytes));
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
+    if (is == "codes")
+      throw std::invalid_argument(text.name +
+                                  " quantizes its output, and no adapter returns codes yet; leave `quantize` "
+                                  "out and quantize y, or call it through the C API (docs/c-api.md)");
     if (is == "scale") scale = true;
     if (is == "y") y = true;
     if (is == "x") readsX = tensor.use == NORMC_TENSOR_READ;

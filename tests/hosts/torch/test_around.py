@@ -175,11 +175,12 @@ def test_a_residual_behind_the_norm_has_no_gradient_in_masked_rows():
     module, inputs = case.module(), case.inputs()
     mask = torch.arange(5) < torch.tensor([[5], [3]])
     x = inputs["x"].requires_grad_()
-    y = module(x, mask, residual=inputs["residual"])
-    y.sum().backward()
+    residual = inputs["residual"].requires_grad_()
+    y = module(x, mask, residual=residual)
+    factor = data_of(y.shape, seed=30)
+    (y * factor).sum().backward()
     assert not y[~mask].any() and not x.grad[~mask].any() and x.grad[mask].any()
-    with pytest.raises(NotImplementedError, match="the gradient of the residual of gemma_sandwich is dy, also in rows"):
-        module(x, mask, residual=inputs["residual"].requires_grad_())
+    assert not residual.grad[~mask].any() and torch.equal(residual.grad[mask], factor[mask])
 
 
 def function_of(case):

@@ -22,9 +22,16 @@ void PhaseLowering::Sweep::sort() {
 }
 
 void PhaseLowering::Sweep::flush(AccessLowering& f, bool nonTemporal) {
+  // Codes of a short vector do not fill a vector register: they would be stored with instructions for
+  // scalars.
+  constexpr int64_t kLeastBytes = 16;
+  auto isWide = [](Pending& p) {
+    auto vector = dyn_cast<VectorType>(p.value.getType());
+    return vector && vector.getNumElements() * p.tensor.getType().getIntOrFloatBitWidth() >= 8 * kLeastBytes;
+  };
   sort();
   for (Pending& p : pending)
-    f.store(p.tensor, p.address, p.value, p.mask, {}, nonTemporal && p.tensor.isXSized());
+    f.store(p.tensor, p.address, p.value, p.mask, {}, nonTemporal && p.tensor.isXSized() && isWide(p));
   pending.clear();
 }
 

@@ -24,13 +24,6 @@ def kept(known, inputs):
             tuple(-1 if name == "dy" else made.index(name) for name in names))
 
 
-def check_mask(norm, places):
-    """Raises where a gradient would be dy in rows that a mask leaves out, where it is 0."""
-    if -1 in places:
-        raise NotImplementedError(f"the gradient of the residual of {norm} is dy, also in rows that a mask leaves out: "
-                                  "give the residual no gradient, or add it behind the norm")
-
-
 def ordered(norm, inputs, around):
     """Returns the tensors of keywords in the order of a norm, which takes all of them."""
     given = {name: tensor for name, tensor in around.items() if tensor is not None}

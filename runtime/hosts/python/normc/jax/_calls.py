@@ -180,8 +180,6 @@ def _differentiated(spec, entry, residuals, cotangents):
     x, scale, bias, mask, around, saved, state = residuals
     dy, *of_stream = cotangents
     places, _, gradients = _kept(spec, entry, dy.dtype, mask)
-    if mask is not None:
-        _around.check_mask(spec.name, gradients)
     x = around[places.index(-1)] if x is None else x
     made = _call(spec, entry, x, scale, bias, mask, state, dy, saved, around=(*around, *of_stream))
     every = (made.dx, *made.gradients, *made.around)

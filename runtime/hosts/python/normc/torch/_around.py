@@ -228,15 +228,6 @@ class _CarriedAtOnce(torch.autograd.Function):
         return gradients
 
 
-def _facts(norm, entry, mask, inputs, tensors):
-    """Returns what `kept` does."""
-    facts = kept(norm, entry, mask is not None, inputs)
-    if mask is not None:
-        places = [place for place, tensor in zip(facts[2], tensors) if tensor.requires_grad]
-        _around.check_mask(norm.split("[")[0].split("#")[0], places)
-    return facts
-
-
 def _given(norm, mask, around):
     """Returns the tensors around the norm in its order, and what `taken` does."""
     inputs, stream = taken(norm, mask is not None)
@@ -253,7 +244,7 @@ def apply(norm, x, scale, bias, mask, around, state=(), training=True):
     tensors, inputs, stream = _given(norm, mask, around)
     transformed = _is_transformed()
     if transformed or _needs_gradient((x, scale, bias, *tensors)):
-        facts = _facts(norm, "backward" if training else "infer_backward", mask, inputs, tensors)
+        facts = kept(norm, "backward" if training else "infer_backward", mask is not None, inputs)
         function = _Transformed if transformed else _Around
         out = function.apply(norm, training, stream, *facts, x, scale, bias, mask, *tensors, *state)
     elif training and state:
@@ -275,7 +266,7 @@ def train_carried(norm, x, scale, bias, mask, around, state, owner):
         if torch.is_grad_enabled() or at_once:
             owner._commit(out[len(out) - len(state) :])
         return (out[0], out[1]) if stream else out[0]
-    facts = _facts(norm, "backward", mask, inputs, tensors)
+    facts = kept(norm, "backward", mask is not None, inputs)
     arguments = (stream, *facts, x, scale, bias, mask, *tensors, *state)
     if at_once:
         out = _CarriedAtOnce.apply(norm, owner, *arguments)
