@@ -5,6 +5,7 @@
 #include "dsl/HardInputs.h"
 #include "dsl/Library.h"
 #include "dsl/Tolerance.h"
+#include "tests/Sample.h"
 #include "tests/dsl/Ranks.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
@@ -24,7 +25,8 @@ void PrintTo(const Case& c, std::ostream* out) {
        << (c.padding == Padding::Exclude ? "" : " left out");
 }
 
-std::vector<Case> cases() {
+/// In the sample each norm meets each type, layout and padding, and these each other.
+Divided<Case> cases() {
   std::vector<Case> all;
   for (const char* norm :
        {"batch_norm", "batch_norm_unbiased", "batch_renorm", "power_norm_v", "power_norm"}) {
@@ -35,7 +37,10 @@ std::vector<Case> cases() {
     all.push_back({norm, "f64", true, false, Padding::LeaveOutOfStatistics});
     all.push_back({norm, "f64", false, true});
   }
-  return all;
+  return divided(all, [](const Case& c) {
+    const char* padding = !c.mask ? "none" : c.padding == Padding::Exclude ? "excluded" : "left out";
+    return Properties{c.norm, c.dtype, c.channelsFirst ? "channels first" : "features last", padding};
+  });
 }
 
 constexpr int64_t kFeatures = 37;
@@ -150,7 +155,7 @@ TEST_P(Ranks, OneAloneDoesWhatTheFusedEntriesDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, Ranks, testing::ValuesIn(cases()),
+NORMC_INSTANTIATE_SAMPLE(Norms, Ranks, cases(),
                          [](const auto& info) { return testName(testing::PrintToString(info.param)); });
 
 }  // namespace
