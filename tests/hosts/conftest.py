@@ -10,6 +10,10 @@ import pytest
 import normc
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "rest: what a sample leaves out; scripts/test --all runs it")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def compiled_at_first_use():
     program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
