@@ -104,6 +104,8 @@ class Ranks : public testing::TestWithParam<Case> {
     return outputs;
   }
 
+  void expectOneAloneIsRight();
+
   Problem problem_;
   ReferenceCall whole_;
   std::vector<int64_t> counts_;
@@ -116,8 +118,25 @@ bool isCompared(const std::string& output) {
   return !output.starts_with("partial.") && output != "saved.count" && output != "saved.second_moment";
 }
 
+void Ranks::expectOneAloneIsRight() {
+  const bool segments = whole_.extents.segments > 1;
+  const Outputs got = stepOverRanks(
+      problem_, whole_, {segments ? whole_.extents.segments : whole_.extents.rows}, Exchange::Gather,
+      [&](Entry entry, const ReferenceCall& call) { return run(entry, call); });
+  for (const auto& [output, values] : got) {
+    if (!isCompared(output)) continue;
+    Tolerance tolerance = toleranceOf(problem_, output, whole_.extents);
+    // Sums of f64 lose digits of f64 data to the mean (docs/many-ranks.md).
+    if (problem_.data == DType::F64) tolerance.relative *= 1 + kMean * kMean / (kSigma * kSigma);
+    const Agreement agreement = compare(want_.at(output), values, tolerance);
+    EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text;
+  }
+}
+
+/// And one rank alone, which is a forward and a backward in parts, does what the fused entries do.
 TEST_P(Ranks, OfUnequalRowsAgreeWithOne) {
   stepOfOne(whole_, [&](Entry entry, const ReferenceCall& call) { return evaluated(entry, call); });
+  expectOneAloneIsRight();
   const RunEntry kernels = [&](Entry entry, const ReferenceCall& call) { return run(entry, call); };
   const Outputs one = stepOfOne(whole_, kernels);
   for (const Exchange exchange : {Exchange::Sum, Exchange::Gather}) {
@@ -135,23 +154,6 @@ TEST_P(Ranks, OfUnequalRowsAgreeWithOne) {
       for (size_t i = 0; i < values.size(); ++i)
         ASSERT_NEAR(values[i], one.at(output)[i], 1e-12 * std::max(1.0, std::abs(values[i]))) << i;
     }
-  }
-}
-
-/// One rank alone is a forward and a backward in parts.
-TEST_P(Ranks, OneAloneDoesWhatTheFusedEntriesDo) {
-  stepOfOne(whole_, [&](Entry entry, const ReferenceCall& call) { return evaluated(entry, call); });
-  const bool segments = whole_.extents.segments > 1;
-  const Outputs got = stepOverRanks(
-      problem_, whole_, {segments ? whole_.extents.segments : whole_.extents.rows}, Exchange::Gather,
-      [&](Entry entry, const ReferenceCall& call) { return run(entry, call); });
-  for (const auto& [output, values] : got) {
-    if (!isCompared(output)) continue;
-    Tolerance tolerance = toleranceOf(problem_, output, whole_.extents);
-    // Sums of f64 lose digits of f64 data to the mean (docs/many-ranks.md).
-    if (problem_.data == DType::F64) tolerance.relative *= 1 + kMean * kMean / (kSigma * kSigma);
-    const Agreement agreement = compare(want_.at(output), values, tolerance);
-    EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text;
   }
 }
 
