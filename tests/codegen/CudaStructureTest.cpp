@@ -396,7 +396,8 @@ void PrintTo(const Grid& g, std::ostream* out) {
   *out << g.norm << " " << g.entry << " " << g.dtype << " " << g.features << " for " << g.arch;
 }
 
-std::vector<Grid> grids() {
+/// In the sample each two of a norm, an entry, a type, an architecture and a number of features meet.
+Divided<Grid> grids() {
   std::vector<Grid> list;
   for (const char* norm : {"batch_norm", "power_norm_v"})
     for (const char* entry : {"forward", "backward"})
@@ -405,7 +406,9 @@ std::vector<Grid> grids() {
           for (int64_t features : {256, 0})
             if (features || arch == std::string("sm_90"))
               list.push_back({norm, entry, dtype, arch, features});
-  return list;
+  return divided(list, [](const Grid& g) {
+    return Properties{g.norm, g.entry, g.dtype, g.arch, std::to_string(g.features)};
+  });
 }
 
 class CudaGrids : public testing::TestWithParam<Grid> {};
@@ -452,7 +455,7 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
     GTEST_SKIP()
         << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
-INSTANTIATE_TEST_SUITE_P(Columns, CudaGrids, testing::ValuesIn(grids()), [](const auto& info) {
+NORMC_INSTANTIATE_SAMPLE(Columns, CudaGrids, grids(), [](const auto& info) {
   const Grid& g = info.param;
   return std::string(g.norm) + "_" + g.entry + "_" + g.dtype + "_" +
          (g.features ? std::to_string(g.features) : "any") + "_" + g.arch;
