@@ -11,6 +11,7 @@ import normc
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "inductor: takes a C++ compiler long; of the oldest torch a part of the rest")
     config.addinivalue_line("markers", "rest: what a sample leaves out; scripts/test --all runs it")
 
 
