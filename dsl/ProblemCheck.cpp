@@ -45,6 +45,7 @@ class ProblemChecker {
     if (spec_.pre) groups("pre", spec_.pre->groups);
     params();
     quantized();
+    output();
     numbersInF32();
     entry();
     overRanks();
@@ -161,12 +162,20 @@ class ProblemChecker {
                wordOf(kQuantizePerWords, quantize.per) + " of " + inQuotes(spec_.name),
            "the features of one scale must lie together: leave the layout out, or use 'per = tensor'");
     }
-    if (problem_.output) {
+    if (problem_.output && *problem_.output != problem_.data) {
       fail("P13", "y",
            "y=" + std::string(name(*problem_.output)) + ", but " + inQuotes(spec_.name) +
                " has codes in place of y",
            "'quantize' says the type of the codes: leave it out");
     }
+  }
+
+  // P13
+  void output() {
+    const bool narrow = problem_.output && bytes(*problem_.output) == 2;
+    if (!narrow || problem_.data != DType::F64) return;
+    fail("P13", "y", "y=" + std::string(name(*problem_.output)) + " does not go with data of f64",
+         "16-bit types would be rounded twice, by way of f32: use y=f32, or f32 data");
   }
 
   // P8

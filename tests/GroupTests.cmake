@@ -5,6 +5,9 @@
 # FOLDER/SUITE, with .1, .2, ... behind it where a suite has several. GoogleTest says which case failed, and
 # scripts/count-tests counts cases, also those that a crash kept from running.
 #
+# Suites called RestOf... hold what a sample leaves out (tests/Sample.h): their groups have the label `rest`, and
+# `scripts/test --all` runs them.
+#
 # Included it defines the function; run after a program is built (cmake -P) it writes the program's groups.
 set(normc_largest_group 16)
 
@@ -56,6 +59,9 @@ function(write_groups)
       math(EXPR part "${part} + 1")
     endif()
     string(APPEND text "add_test(\"${name}\" \"${PROGRAM}\" \"--gtest_filter=${filter}\")\n")
+    if(suite MATCHES "^RestOf")
+      string(APPEND text "set_tests_properties(\"${name}\" PROPERTIES LABELS rest)\n")
+    endif()
     if(left GREATER normc_largest_group)
       list(SUBLIST cases ${normc_largest_group} -1 cases)
     else()

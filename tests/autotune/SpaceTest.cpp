@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "autotune/candidates/Space.h"
@@ -43,13 +44,13 @@ TEST(Space, EveryPointIsLegalAndStandsOnce) {
       const Problem problem = problemOf(text);
       const auto generators = generatorsOf(target);
       const Landscape points = landscape(text, target);
+      std::map<std::string, decltype(generators.front()->bind(problem))> bound;
+      for (const TargetPtr& g : generators) bound[g->generator().str()] = g->bind(problem);
       std::set<std::string> texts;
       for (size_t i = 0; i < points.size(); ++i) {
-        const auto made = std::find_if(generators.begin(), generators.end(), [&](const TargetPtr& g) {
-          return g->generator() == points[i].generator;
-        });
-        ASSERT_NE(made, generators.end()) << points[i].generator;
-        EXPECT_EQ((*made)->bind(problem)->whyIllegal(points[i].schedule), std::nullopt) << points[i].schedule;
+        const auto made = bound.find(points[i].generator);
+        ASSERT_NE(made, bound.end()) << points[i].generator;
+        EXPECT_EQ(made->second->whyIllegal(points[i].schedule), std::nullopt) << points[i].schedule;
         EXPECT_TRUE(texts.insert(points[i].generator + points[i].schedule).second)
             << points[i].schedule << " stands twice";
         EXPECT_GT(points[i].predicted, 0) << points[i].schedule;

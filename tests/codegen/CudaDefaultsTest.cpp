@@ -36,18 +36,18 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
           }
           for (const TargetPtr& target : targets) {
             SCOPED_TRACE(problem->text() + " " + target->name().str());
-            auto candidates = target->bind(*problem)->defaults();
-            EXPECT_EQ(candidates.empty(), target->bind(*problem)->whyIllegal().has_value());
+            const auto bound = target->bind(*problem);
+            const auto candidates = bound->defaults();
+            EXPECT_EQ(candidates.empty(), bound->whyIllegal().has_value());
             for (const Candidate& candidate : candidates) {
-              auto why = target->bind(*problem)->whyIllegal(candidate.schedule);
+              auto why = bound->whyIllegal(candidate.schedule);
               EXPECT_FALSE(why) << candidate.schedule << ": " << *why;
-              EXPECT_EQ(llvm::cantFail(target->bind(*problem, candidate.schedule))->text(),
-                        candidate.schedule);
+              EXPECT_EQ(llvm::cantFail(bound->parse(candidate.schedule))->text(), candidate.schedule);
             }
             const bool rows = problem->spec->reduce == Reduce::Features;
             const bool codes = problem->spec->quantize && !isBackward(entry);
             EXPECT_EQ(candidates.empty(), codes || (channelsFirst && (isOverRanks(entry) || rows)))
-                << target->bind(*problem)->whyIllegal().value_or("no reason given");
+                << bound->whyIllegal().value_or("no reason given");
             ++served;
           }
         }

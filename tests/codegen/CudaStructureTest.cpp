@@ -5,6 +5,7 @@
 
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
+#include "tests/Sample.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen {
@@ -14,19 +15,31 @@ struct Case {
   BuiltinNorm norm;
   const char* arch;
   const char* dtype;
-  int64_t features;  ///< 0: any
+  int64_t features;                ///< 0: any
+  std::optional<Entry> only = {};  ///< else all entries
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.norm.name << " " << c.dtype << " " << c.features << " for " << c.arch;
+  if (c.only) *out << ", " << name(*c.only);
 }
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return c.norm.name + "_" + c.dtype + "_" + (c.features ? std::to_string(c.features) : "any") + "_" + c.arch;
+  return c.norm.name + "_" + (c.only ? std::string(name(*c.only)) + "_" : "") + c.dtype + "_" +
+         (c.features ? std::to_string(c.features) : "any") + "_" + c.arch;
 }
 
-/// All norms on sm_90, the four that others are made of on its neighbours.
-std::vector<Case> cases() {
+/// Nothing where the language refuses it.
+std::optional<Problem> problemOfCase(const Case& c, Entry entry) {
+  auto problem =
+      problemOf(c.norm, {.entry = entry, .features = c.features ? c.features : 4, .dtype = c.dtype});
+  if (problem && !c.features) problem->features.reset();
+  return problem && checkProblem(*problem) ? problem : std::nullopt;
+}
+
+/// All norms on sm_90, the four that others are made of on its neighbours. In the sample each norm meets each
+/// entry, architecture, type and number of features that it has, and these each other.
+Divided<Case> defaults() {
   const std::set<std::string> leading{"layer_norm", "rms_norm", "batch_norm", "power_norm"};
   std::vector<Case> list;
   for (const BuiltinNorm& norm : builtinNorms())
@@ -36,9 +49,15 @@ std::vector<Case> cases() {
           if (features == 1001 && !leading.count(norm.name)) continue;
           const bool all = arch == std::string("sm_90"),
                      neighbour = (features == 0) == (dtype == std::string("bf16"));
-          if (all || (leading.count(norm.name) && neighbour)) list.push_back({norm, arch, dtype, features});
+          if (!all && !(leading.count(norm.name) && neighbour)) continue;
+          for (Entry entry : kEntries) {
+            const Case c{norm, arch, dtype, features, entry};
+            if (problemOfCase(c, entry)) list.push_back(c);
+          }
         }
-  return list;
+  return divided(list, [](const Case& c) {
+    return Properties{c.norm.name, std::string(name(*c.only)), c.arch, c.dtype, std::to_string(c.features)};
+  });
 }
 
 /// Rows that a cluster of blocks holds.
@@ -95,12 +114,10 @@ template <typename Check>
 void forKernels(const Case& c, Check check) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch(c.arch));
   for (Entry entry : kEntries) {
-    auto problem =
-        problemOf(c.norm, {.entry = entry, .features = c.features ? c.features : 4, .dtype = c.dtype});
-    if (!problem && (infoOf(entry).needsState || isOverRanks(entry))) continue;
+    if (c.only && entry != *c.only) continue;
+    const auto problem = problemOfCase(c, entry);
+    if (!problem && (infoOf(entry).needsState || isOverRanks(entry) || !c.features)) continue;
     ASSERT_TRUE(problem) << c.norm.name;
-    if (!c.features) problem->features.reset();
-    if (!checkProblem(*problem)) continue;
     for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->bind(*problem)->defaults()) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(candidate.schedule));
       SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
@@ -272,7 +289,7 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
     GTEST_SKIP()
         << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
-INSTANTIATE_TEST_SUITE_P(Defaults, CudaStructure, testing::ValuesIn(cases()), caseName);
+NORMC_INSTANTIATE_SAMPLE(Defaults, CudaStructure, defaults(), caseName);
 INSTANTIATE_TEST_SUITE_P(LongRows, CudaStructure, testing::ValuesIn(longRows()), caseName);
 INSTANTIATE_TEST_SUITE_P(Tight, CudaStructure, testing::ValuesIn(tight()), caseName);
 INSTANTIATE_TEST_SUITE_P(SharedRows, CudaStructure, testing::ValuesIn(sharedRows()), caseName);
@@ -379,7 +396,8 @@ void PrintTo(const Grid& g, std::ostream* out) {
   *out << g.norm << " " << g.entry << " " << g.dtype << " " << g.features << " for " << g.arch;
 }
 
-std::vector<Grid> grids() {
+/// In the sample each two of a norm, an entry, a type, an architecture and a number of features meet.
+Divided<Grid> grids() {
   std::vector<Grid> list;
   for (const char* norm : {"batch_norm", "power_norm_v"})
     for (const char* entry : {"forward", "backward"})
@@ -388,7 +406,9 @@ std::vector<Grid> grids() {
           for (int64_t features : {256, 0})
             if (features || arch == std::string("sm_90"))
               list.push_back({norm, entry, dtype, arch, features});
-  return list;
+  return divided(list, [](const Grid& g) {
+    return Properties{g.norm, g.entry, g.dtype, g.arch, std::to_string(g.features)};
+  });
 }
 
 class CudaGrids : public testing::TestWithParam<Grid> {};
@@ -435,7 +455,7 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
     GTEST_SKIP()
         << "no ptxas, so PTX alone was looked at: install the CUDA toolkit to see registers and spills";
 }
-INSTANTIATE_TEST_SUITE_P(Columns, CudaGrids, testing::ValuesIn(grids()), [](const auto& info) {
+NORMC_INSTANTIATE_SAMPLE(Columns, CudaGrids, grids(), [](const auto& info) {
   const Grid& g = info.param;
   return std::string(g.norm) + "_" + g.entry + "_" + g.dtype + "_" +
          (g.features ? std::to_string(g.features) : "any") + "_" + g.arch;

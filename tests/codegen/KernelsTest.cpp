@@ -5,6 +5,7 @@
 
 #include "codegen/targets/cpu/Object.h"
 #include "llvm/Object/ELFObjectFile.h"
+#include "tests/Sample.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen {
@@ -12,34 +13,50 @@ namespace {
 
 struct Case {
   BuiltinNorm norm;
+  Entry entry;
   cpu::Isa isa;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.norm.name << " for " << c.isa.name.str(); }
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.norm.name << ":" << name(c.entry) << " for " << c.isa.name.str();
+}
 
-std::vector<Case> cases() {
-  std::vector<Case> list;
-  for (const BuiltinNorm& norm : builtinNorms())
-    for (const cpu::Isa& isa : setsAndCores()) list.push_back({norm, isa});
-  return list;
+/// In the sample each norm meets each entry that it has and each instruction set, and these each other.
+const Divided<Case>& allCases() {
+  static const Divided<Case> all = [] {
+    std::vector<Case> list;
+    for (const BuiltinNorm& norm : builtinNorms())
+      for (Entry entry : kEntries)
+        for (const cpu::Isa& isa : setsAndCores())
+          if (problemOf(norm, {.entry = entry})) list.push_back({norm, entry, isa});
+    return divided(list, [](const Case& c) {
+      return Properties{c.norm.name, std::string(name(c.entry)), spelling(c.isa)};
+    });
+  }();
+  return all;
 }
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.norm.name + "_" + spelling(info.param.isa);
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == ':'; }, '_');
-  return name;
+  std::string text =
+      info.param.norm.name + "_" + std::string(name(info.param.entry)) + "_" + spelling(info.param.isa);
+  std::replace_if(text.begin(), text.end(), [](char c) { return c == '-' || c == ':'; }, '_');
+  return text;
 }
 
-/// Calls `check(problem, schedule, context)` for all entries and strategies of a norm.
+TEST(KernelCases, HoldEveryEntryThatTheLanguageAllows) {
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (Entry entry : kEntries)
+      if (!infoOf(entry).needsState && !isOverRanks(entry))
+        EXPECT_TRUE(problemOf(norm, {.entry = entry})) << norm.name << ":" << name(entry);
+}
+
+/// Calls `check(problem, schedule)` for all strategies of a case.
 template <typename Check>
-void forKernels(const BuiltinNorm& norm, const cpu::Isa& isa, int64_t features, Check check) {
-  for (Entry entry : kEntries) {
-    auto problem = problemOf(norm, {.entry = entry, .features = features});
-    if (!problem && (infoOf(entry).needsState || isOverRanks(entry))) continue;
-    ASSERT_TRUE(problem) << norm.name;
-    for (Strategy strategy : cpu::strategies(*problem)) {
-      SCOPED_TRACE(problem->text() + " " + name(strategy).str() + " " + isa.name.str());
-      check(*problem, cpu::defaultSchedule(*problem, isa, strategy));
-    }
+void forKernels(const Case& c, int64_t features, Check check) {
+  const auto problem = problemOf(c.norm, {.entry = c.entry, .features = features});
+  ASSERT_TRUE(problem) << c.norm.name;
+  for (Strategy strategy : cpu::strategies(*problem)) {
+    SCOPED_TRACE(problem->text() + " " + name(strategy).str() + " " + c.isa.name.str());
+    check(*problem, cpu::defaultSchedule(*problem, c.isa, strategy));
   }
 }
 
@@ -62,7 +79,7 @@ TEST_P(Kernels, PassEveryStage) {
   bool arm = isa.name == "aarch64";
   std::regex call(arm ? "\\n\\s+(bl|blr)\\s(?!kernel\\.)" : "\\n\\s+callq?\\s(?!kernel\\.)");
   std::regex scalarStream("\\n\\s+movnt(i|ss|sd)");
-  forKernels(GetParam().norm, isa, 160, [&](const Problem& problem, const cpu::Schedule& schedule) {
+  forKernels(GetParam(), 160, [&](const Problem& problem, const cpu::Schedule& schedule) {
     auto sweeps = emitStage(problem, schedule, isa, Stage::Sweeps);
     ASSERT_TRUE(bool(sweeps)) << llvm::toString(sweeps.takeError());
     const bool commits = problem.entry == Entry::Commit;  // it reads sums alone
@@ -82,13 +99,13 @@ TEST_P(Kernels, PassEveryStage) {
     EXPECT_NE(phase.find(wide), std::string::npos) << "no vector code in the sweep";
   });
 }
-INSTANTIATE_TEST_SUITE_P(All, Kernels, testing::ValuesIn(cases()), caseName);
+NORMC_INSTANTIATE_SAMPLE(All, Kernels, allCases(), caseName);
 
 class Objects : public testing::TestWithParam<Case> {};
 
 TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
   const cpu::Isa& isa = GetParam().isa;
-  forKernels(GetParam().norm, isa, 1024, [&](const Problem& problem, const cpu::Schedule& schedule) {
+  forKernels(GetParam(), 1024, [&](const Problem& problem, const cpu::Schedule& schedule) {
     auto kernel = compileKernel(problem, schedule, isa, "k");
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     auto file =
@@ -122,7 +139,7 @@ TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
           << symbol << " takes more of the instruction cache than it is worth";
   });
 }
-INSTANTIATE_TEST_SUITE_P(All, Objects, testing::ValuesIn(cases()), caseName);
+NORMC_INSTANTIATE_SAMPLE(All, Objects, allCases(), caseName);
 
 TEST(Stages, LlvmIsTextOfTheSamePhases) {
   Problem problem = problemOf("power_norm:forward@f32[*x64]");

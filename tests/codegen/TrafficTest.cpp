@@ -77,7 +77,10 @@ class TrafficTable : public testing::TestWithParam<BuiltinNorm> {
         auto problem = problemOf(GetParam(), {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
         if (!problem || whyIllegal(*problem, strategy)) continue;
         ++served;
-        EXPECT_EQ(trafficOf(*problem, strategy), cell) << problem->text() << " " << name(strategy).str();
+        // The gradient of a residual behind the norm is dy, but with a mask a tensor of its own.
+        const bool own = isBackward(entry) && GetParam().name == "gemma_sandwich" && mask;
+        EXPECT_EQ(trafficOf(*problem, strategy), own ? "2R 2W" : cell)
+            << problem->text() << " " << name(strategy).str();
       }
     EXPECT_EQ(served > 0, !cell.empty()) << GetParam().name << " " << name(strategy).str();
   }

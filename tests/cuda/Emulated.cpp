@@ -8,6 +8,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 
@@ -96,12 +97,10 @@ std::unique_ptr<Emulated> emulated(const Problem& problem, const codegen::cuda::
 gate::Verdict Emulated::judgeInEveryOrder(const Problem& problem) {
   using emulator::Order;
   gate::Verdict verdict;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-    const auto question = gate::questionFor(problem, trial);
-    if (!question) return {.ok = false, .text = text(question.errors())};
+  for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
     for (Order order : {Order::Ascending, Order::Random}) {  // and each time another one
       driver->options.order = order;
-      verdict = judge(problem, *question);
+      verdict = judge(problem, question);
       if (!verdict.ok) return verdict;
     }
   }

@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "codegen/plan/Planner.h"
+#include "tests/Sample.h"
 #include "tests/cuda/Emulated.h"
 #include "tests/end_to_end/Demand.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 namespace {
 
 struct Case {
-  std::string problem, arch;
+  std::string problem, arch, list = "";
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " " << c.arch; }
 
@@ -28,14 +30,35 @@ bool hasStrategy(const std::string& problem) {
 /// blocks.
 constexpr int64_t kColumns = 128;
 
-std::vector<Case> casesOf(Demand demand, const std::string& arch = "sm_90") {
-  std::vector<Case> cases;
+void addCases(const char* list, Demand demand, const std::string& arch, std::vector<Case>& cases) {
   for (const std::string& text : problemsOf(demand))
-    if (!hasOwnColumns(text) && hasStrategy(text)) cases.push_back({text, arch});
+    if (!hasOwnColumns(text) && hasStrategy(text)) cases.push_back({text, arch, list});
   if (demand.features % kColumns == 0) demand.features = kColumns;
   for (const std::string& text : problemsOf(demand))
-    if (hasOwnColumns(text)) cases.push_back({text, arch});
-  return cases;
+    if (hasOwnColumns(text)) cases.push_back({text, arch, list});
+}
+
+#define NORMC_CUDA_TYPES(suite)                             \
+  suite(BF16, {.dtype = "bf16", .features = 160}, "sm_90"); \
+  suite(F16, {.dtype = "f16", .features = 160}, "sm_100")
+
+/// The lists of all suites, and what of them is a sample: each norm meets each entry, type, layout and mask
+/// that it has, and these each other.
+const Divided<Case>& allCases() {
+  static const Divided<Case> all = [] {
+    std::vector<Case> cases;
+    auto add = [&](const char* list, const Demand& demand, const char* arch = "sm_90") {
+      addCases(list, demand, arch, cases);
+    };
+#define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
+    NORMC_SHAPES(NORMC_ADD);
+    NORMC_CUDA_TYPES(NORMC_ADD);
+    return divided(cases, [](const Case& c) {
+      const Problem problem = *parseProblem(c.problem, findNorm);
+      return Properties{c.list, c.problem.substr(0, c.problem.find(":")), std::string(name(problem.entry))};
+    });
+  }();
+  return all;
 }
 
 /// Else the wider one would have to be run.
@@ -78,20 +101,20 @@ TEST_P(EmulatedNorms, PassTheGate) {
   auto arch = archOf(GetParam().arch);
   auto kernel = emulated(problem, defaultOf(problem, arch), arch);
   ASSERT_TRUE(kernel->plan) << kernel->error;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-    gate::Verdict verdict = kernel->judge(problem, trial);
+  for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
+    gate::Verdict verdict = kernel->judge(problem, question);
     ASSERT_TRUE(verdict.ok) << verdict.text;
   }
 }
 
 std::string caseName(const testing::TestParamInfo<Case>& info) { return testName(info.param.problem); }
 
-#define NORMC_SUITE(name, ...) \
-  INSTANTIATE_TEST_SUITE_P(name, EmulatedNorms, testing::ValuesIn(casesOf(__VA_ARGS__)), caseName)
+#define NORMC_SUITE(name, ...)                  \
+  NORMC_INSTANTIATE_SAMPLE(name, EmulatedNorms, \
+                           part(allCases(), [](const Case& c) { return c.list == #name; }), caseName)
 INSTANTIATE_TEST_SUITE_P(OddLengths, EmulatedNorms, testing::ValuesIn(oddLengths()), caseName);
 NORMC_SHAPES(NORMC_SUITE);
-NORMC_SUITE(BF16, {.dtype = "bf16", .features = 160});
-NORMC_SUITE(F16, {.dtype = "f16", .features = 160}, "sm_100");
+NORMC_CUDA_TYPES(NORMC_SUITE);
 
 }  // namespace
 }  // namespace normc

@@ -556,6 +556,14 @@ TEST(ProblemErrors, P13_CodesHaveNoTypeOfY) {
             "  hint: 'quantize' says the type of the codes: leave it out\n");
 }
 
+TEST(ProblemErrors, P13_DataInF64HaveNoOutputOf16Bits) {
+  EXPECT_EQ(errorsOf("rms_norm:forward@f64[*x64]{y=f16}"),
+            "error: y=f16 does not go with data of f64 [P13]\n"
+            "  rms_norm:forward@f64[*x64]{y=f16}\n"
+            "                               ^~~\n"
+            "  hint: 16-bit types would be rounded twice, by way of f32: use y=f32, or f32 data\n");
+}
+
 TEST(CheckProblem, ChannelsFirstIsAlwaysSegmented) {
   Problem problem;
   problem.spec = *findNorm("batch_norm");

@@ -17,15 +17,17 @@ class Frames : public testing::TestWithParam<Case> {};
 
 TEST_P(Frames, CostNoDigits) {
   const Problem problem = problemOf(GetParam().problem);
+  const auto question =
+      gate::questionFor(problem, {.extents = GetParam().extents, .data = HardInput::Framed, .step = 2});
+  ASSERT_TRUE(question) << text(question.errors());
   for (const char* name : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(name));
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      const gate::Trial trial{.extents = GetParam().extents, .data = HardInput::Framed, .step = 2};
       for (normc_plan* plan : {kernel->plan, kernel->large}) {
         if (!plan) continue;
-        const gate::Verdict verdict = gate::judge(plan, problem, trial);
+        const gate::Verdict verdict = gate::judge(plan, problem, *question);
         EXPECT_TRUE(verdict.ok) << name << " " << codegen::name(strategy).str() << " " << verdict.text;
         for (const auto& [output, error] : verdict.relativeError)
           if (output == "saved.rstd") EXPECT_LT(error, 2e-6) << name << " " << codegen::name(strategy).str();

@@ -4,6 +4,7 @@
 
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Schedule.h"
+#include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
 #include "tests/end_to_end/Questions.h"
@@ -12,19 +13,32 @@ namespace normc {
 namespace {
 
 struct Case {
-  std::string problem;
+  std::string list, problem;
   codegen::Strategy strategy;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.problem << " " << codegen::name(c.strategy).str();
 }
 
-std::vector<Case> casesOf(const Demand& demand) {
-  std::vector<Case> cases;
-  for (const std::string& text : problemsOf(demand))
-    for (codegen::Strategy s : codegen::legalStrategies(problemOf(text)))
-      if (!codegen::halide::whyIllegal(problemOf(text))) cases.push_back({text, s});
-  return cases;
+/// As in NormsTest.cpp: a sample has each two values of list, norm, entry and strategy.
+const Divided<Case>& allCases() {
+  static const Divided<Case> all = [] {
+    std::vector<Case> cases;
+    auto add = [&](const char* list, const Demand& demand) {
+      for (const std::string& text : problemsOf(demand))
+        for (codegen::Strategy s : codegen::legalStrategies(problemOf(text)))
+          if (!codegen::halide::whyIllegal(problemOf(text))) cases.push_back({list, text, s});
+    };
+#define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
+    NORMC_SHAPES(NORMC_ADD);
+    NORMC_CPU_TYPES(NORMC_ADD);
+    return divided(cases, [](const Case& c) {
+      const Problem problem = problemOf(c.problem);
+      return Properties{c.list, c.problem.substr(0, c.problem.find(":")), std::string(name(problem.entry)),
+                        codegen::name(c.strategy).str()};
+    });
+  }();
+  return all;
 }
 
 class HalideNorms : public testing::TestWithParam<Case> {};
@@ -46,8 +60,9 @@ std::string caseName(const testing::TestParamInfo<Case>& info) {
   return testName(info.param.problem + "_" + codegen::name(info.param.strategy).str());
 }
 
-#define NORMC_SUITE(name, ...) \
-  INSTANTIATE_TEST_SUITE_P(name, HalideNorms, testing::ValuesIn(casesOf(__VA_ARGS__)), caseName)
+#define NORMC_SUITE(name, ...)                \
+  NORMC_INSTANTIATE_SAMPLE(name, HalideNorms, \
+                           part(allCases(), [](const Case& c) { return c.list == #name; }), caseName)
 NORMC_SHAPES(NORMC_SUITE);
 NORMC_CPU_TYPES(NORMC_SUITE);
 

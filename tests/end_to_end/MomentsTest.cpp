@@ -7,6 +7,7 @@
 #include "dsl/Result.h"
 #include "runtime/normc.hpp"
 #include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 namespace {
@@ -34,8 +35,8 @@ TEST_P(MomentsElsewhere, PassTheGate) {
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-        const gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+      for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
+        const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
         EXPECT_TRUE(verdict.ok) << name << " " << codegen::name(strategy).str() << " " << verdict.text;
       }
     }

@@ -2,6 +2,7 @@
 // and judged on hostile data.
 #include <gtest/gtest.h>
 
+#include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
 #include "tests/end_to_end/Questions.h"
@@ -12,18 +13,32 @@ namespace {
 using codegen::Strategy;
 
 struct Case {
-  std::string problem;
+  std::string list, problem;
   Strategy strategy;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.problem << " " << codegen::name(c.strategy).str();
 }
 
-std::vector<Case> casesOf(const Demand& demand) {
-  std::vector<Case> cases;
-  for (const std::string& text : problemsOf(demand))
-    for (Strategy s : codegen::cpu::strategies(problemOf(text))) cases.push_back({text, s});
-  return cases;
+/// The lists of all suites, and what of them is a sample: each norm meets each entry, strategy, type, layout
+/// and mask that it has, and these each other.
+const Divided<Case>& allCases() {
+  static const Divided<Case> all = [] {
+    std::vector<Case> cases;
+    auto add = [&](const char* list, const Demand& demand) {
+      for (const std::string& text : problemsOf(demand))
+        for (Strategy s : codegen::cpu::strategies(problemOf(text))) cases.push_back({list, text, s});
+    };
+#define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
+    NORMC_SHAPES(NORMC_ADD);
+    NORMC_CPU_TYPES(NORMC_ADD);
+    return divided(cases, [](const Case& c) {
+      const Problem problem = problemOf(c.problem);
+      return Properties{c.list, c.problem.substr(0, c.problem.find(":")), std::string(name(problem.entry)),
+                        codegen::name(c.strategy).str()};
+    });
+  }();
+  return all;
 }
 
 class BuiltinNorms : public testing::TestWithParam<Case> {};
@@ -46,8 +61,9 @@ std::string caseName(const testing::TestParamInfo<Case>& info) {
   return testName(info.param.problem + "_" + codegen::name(info.param.strategy).str());
 }
 
-#define NORMC_SUITE(name, ...) \
-  INSTANTIATE_TEST_SUITE_P(name, BuiltinNorms, testing::ValuesIn(casesOf(__VA_ARGS__)), caseName)
+#define NORMC_SUITE(name, ...)                 \
+  NORMC_INSTANTIATE_SAMPLE(name, BuiltinNorms, \
+                           part(allCases(), [](const Case& c) { return c.list == #name; }), caseName)
 NORMC_SHAPES(NORMC_SUITE);
 NORMC_CPU_TYPES(NORMC_SUITE);
 

@@ -1,6 +1,7 @@
 // Every built-in norm and entry executed by parts: the bits of a whole call.
 #include <gtest/gtest.h>
 
+#include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
 #include "tests/runtime/InStep.h"
@@ -49,15 +50,20 @@ TEST_P(Parts, HaveTheBitsOfTheWholeCall) {
   }
 }
 
-std::vector<std::string> problems() {
-  std::vector<std::string> all = problemsOf({.features = 100});
-  for (const Demand& demand : {Demand{.features = 24, .channelsFirst = true}, {.features = 40, .mask = true}})
+/// In the sample each norm meets each entry, layout and mask that it has, and these each other.
+Divided<std::string> problems() {
+  std::vector<std::string> all;
+  for (const Demand& demand :
+       {Demand{.features = 100}, {.features = 24, .channelsFirst = true}, {.features = 40, .mask = true}})
     for (const std::string& text : problemsOf(demand)) all.push_back(text);
-  return all;
+  return divided(all, [](const std::string& text) {
+    const Problem problem = problemOf(text);
+    return Properties{text.substr(0, text.find(':')), std::string(name(problem.entry)),
+                      std::to_string(*problem.features)};
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Norms, Parts, testing::ValuesIn(problems()),
-                         [](const auto& info) { return testName(info.param); });
+NORMC_INSTANTIATE_SAMPLE(Norms, Parts, problems(), [](const auto& info) { return testName(info.param); });
 
 }  // namespace
 }  // namespace normc

@@ -2,9 +2,34 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "dsl/Print.h"
 
 namespace normc {
+
+std::vector<gate::Question> questionsOf(const Problem& problem, const std::vector<gate::Trial>& trials) {
+  std::vector<gate::Question> questions;
+  std::map<std::string, size_t> asked;
+  for (const gate::Trial& trial : trials) {
+    gate::Trial alike = trial;
+    alike.placement = {.leaveOut = trial.placement.leaveOut};
+    const auto [at, isNew] = asked.try_emplace(alike.text(problem), questions.size());
+    if (!isNew) {
+      questions.push_back(questions[at->second]);
+      questions.back().trial = trial;
+      continue;
+    }
+    auto question = gate::questionFor(problem, trial);
+    if (question) {
+      questions.push_back(*std::move(question));
+    } else {
+      ADD_FAILURE() << problem.text() << " on " << trial.text(problem) << ": " << text(question.errors());
+      asked.erase(at);
+    }
+  }
+  return questions;
+}
 
 const std::vector<gate::Question>& standardQuestions(const Problem& problem, int64_t features) {
   static std::string asked;
@@ -12,15 +37,7 @@ const std::vector<gate::Question>& standardQuestions(const Problem& problem, int
   const std::string name = print(*problem.spec) + problem.text() + " " + std::to_string(features);
   if (name == asked) return questions;
   asked = name;
-  questions.clear();
-  for (const gate::Trial& trial : gate::standardTrials(problem, features)) {
-    auto question = gate::questionFor(problem, trial);
-    if (question)
-      questions.push_back(*std::move(question));
-    else
-      ADD_FAILURE() << problem.text() << " on " << trial.text(problem) << ": " << text(question.errors());
-  }
-  return questions;
+  return questions = questionsOf(problem, gate::standardTrials(problem, features));
 }
 
 }  // namespace normc

@@ -5,6 +5,7 @@
 #include "dsl/HardInputs.h"
 #include "dsl/Library.h"
 #include "dsl/Tolerance.h"
+#include "tests/Sample.h"
 #include "tests/dsl/Ranks.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
@@ -24,7 +25,8 @@ void PrintTo(const Case& c, std::ostream* out) {
        << (c.padding == Padding::Exclude ? "" : " left out");
 }
 
-std::vector<Case> cases() {
+/// In the sample each norm meets each type, layout and padding, and these each other.
+Divided<Case> cases() {
   std::vector<Case> all;
   for (const char* norm :
        {"batch_norm", "batch_norm_unbiased", "batch_renorm", "power_norm_v", "power_norm"}) {
@@ -35,7 +37,10 @@ std::vector<Case> cases() {
     all.push_back({norm, "f64", true, false, Padding::LeaveOutOfStatistics});
     all.push_back({norm, "f64", false, true});
   }
-  return all;
+  return divided(all, [](const Case& c) {
+    const char* padding = !c.mask ? "none" : c.padding == Padding::Exclude ? "excluded" : "left out";
+    return Properties{c.norm, c.dtype, c.channelsFirst ? "channels first" : "features last", padding};
+  });
 }
 
 constexpr int64_t kFeatures = 37;
@@ -99,6 +104,8 @@ class Ranks : public testing::TestWithParam<Case> {
     return outputs;
   }
 
+  void expectOneAloneIsRight();
+
   Problem problem_;
   ReferenceCall whole_;
   std::vector<int64_t> counts_;
@@ -111,8 +118,25 @@ bool isCompared(const std::string& output) {
   return !output.starts_with("partial.") && output != "saved.count" && output != "saved.second_moment";
 }
 
+void Ranks::expectOneAloneIsRight() {
+  const bool segments = whole_.extents.segments > 1;
+  const Outputs got = stepOverRanks(
+      problem_, whole_, {segments ? whole_.extents.segments : whole_.extents.rows}, Exchange::Gather,
+      [&](Entry entry, const ReferenceCall& call) { return run(entry, call); });
+  for (const auto& [output, values] : got) {
+    if (!isCompared(output)) continue;
+    Tolerance tolerance = toleranceOf(problem_, output, whole_.extents);
+    // Sums of f64 lose digits of f64 data to the mean (docs/many-ranks.md).
+    if (problem_.data == DType::F64) tolerance.relative *= 1 + kMean * kMean / (kSigma * kSigma);
+    const Agreement agreement = compare(want_.at(output), values, tolerance);
+    EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text;
+  }
+}
+
+/// And one rank alone, which is a forward and a backward in parts, does what the fused entries do.
 TEST_P(Ranks, OfUnequalRowsAgreeWithOne) {
   stepOfOne(whole_, [&](Entry entry, const ReferenceCall& call) { return evaluated(entry, call); });
+  expectOneAloneIsRight();
   const RunEntry kernels = [&](Entry entry, const ReferenceCall& call) { return run(entry, call); };
   const Outputs one = stepOfOne(whole_, kernels);
   for (const Exchange exchange : {Exchange::Sum, Exchange::Gather}) {
@@ -133,24 +157,7 @@ TEST_P(Ranks, OfUnequalRowsAgreeWithOne) {
   }
 }
 
-/// One rank alone is a forward and a backward in parts.
-TEST_P(Ranks, OneAloneDoesWhatTheFusedEntriesDo) {
-  stepOfOne(whole_, [&](Entry entry, const ReferenceCall& call) { return evaluated(entry, call); });
-  const bool segments = whole_.extents.segments > 1;
-  const Outputs got = stepOverRanks(
-      problem_, whole_, {segments ? whole_.extents.segments : whole_.extents.rows}, Exchange::Gather,
-      [&](Entry entry, const ReferenceCall& call) { return run(entry, call); });
-  for (const auto& [output, values] : got) {
-    if (!isCompared(output)) continue;
-    Tolerance tolerance = toleranceOf(problem_, output, whole_.extents);
-    // Sums of f64 lose digits of f64 data to the mean (docs/many-ranks.md).
-    if (problem_.data == DType::F64) tolerance.relative *= 1 + kMean * kMean / (kSigma * kSigma);
-    const Agreement agreement = compare(want_.at(output), values, tolerance);
-    EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Norms, Ranks, testing::ValuesIn(cases()),
+NORMC_INSTANTIATE_SAMPLE(Norms, Ranks, cases(),
                          [](const auto& info) { return testName(testing::PrintToString(info.param)); });
 
 }  // namespace

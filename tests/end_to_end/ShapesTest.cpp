@@ -4,6 +4,7 @@
 
 #include "runtime/normc.hpp"
 #include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/Questions.h"
 
 namespace normc {
 namespace {
@@ -12,21 +13,20 @@ class AnySize : public testing::TestWithParam<const char*> {};
 
 TEST_P(AnySize, ServesEveryShape) {
   Problem problem = problemOf(GetParam());
+  std::vector<gate::Trial> trials{{.extents = {1, 4096, 40}, .step = 2}};
+  for (int64_t features : {1, 3, 7, 8, 15, 127, 128, 768, 1000, 1024, 4097})
+    for (int64_t rows : {0, 1, 3, 33, 129})
+      trials.push_back({.extents = {1, rows, features}, .step = 2, .seed = uint64_t(rows + features)});
+  const std::vector<gate::Question> questions = questionsOf(problem, trials);
   for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (int64_t features : {1, 3, 7, 8, 15, 127, 128, 768, 1000, 1024, 4097}) {
-        for (int64_t rows : {0, 1, 3, 33, 129}) {
-          gate::Trial trial{.extents = {1, rows, features}, .step = 2, .seed = uint64_t(rows + features)};
-          gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
-          EXPECT_TRUE(verdict.ok) << isaName << " " << codegen::name(strategy).str() << " " << verdict.text;
-        }
+      for (const gate::Question& question : questions) {
+        gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+        EXPECT_TRUE(verdict.ok) << isaName << " " << codegen::name(strategy).str() << " " << verdict.text;
       }
-      gate::Trial tall{.extents = {1, 4096, 40}, .step = 2};
-      gate::Verdict verdict = gate::judge(kernel->plan, problem, tall);
-      EXPECT_TRUE(verdict.ok) << isaName << " " << codegen::name(strategy).str() << " " << verdict.text;
     }
   }
 }
@@ -49,10 +49,10 @@ TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
     auto kernel =
         compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
     ASSERT_TRUE(kernel->plan) << kernel->error;
-    for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-      const gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+    for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
       EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
-      if (trial.data != HardInput::ConstantRows) continue;
+      if (question.trial.data != HardInput::ConstantRows) continue;
       EXPECT_EQ(verdict.relativeError.at("saved.mean"), 0) << isaName;
       EXPECT_LT(verdict.relativeError.at("saved.rstd"), 1e-7) << isaName;
     }
@@ -65,17 +65,26 @@ INSTANTIATE_TEST_SUITE_P(Norms, ShortRows,
                                          "layer_norm:forward@f16[*x128]", "layer_norm:forward@f64[*x32]",
                                          "group_norm:forward@f32[*x256]{groups=8}"));
 
-/// Judges a call with and without gaps between rows, as a small and as a large one.
-void expectRight(const Problem& problem, const Compiled& kernel, const Extents& extents) {
-  for (int64_t padding : {0, 16}) {
-    gate::Trial trial{.extents = extents, .step = 2, .seed = uint64_t(extents.rows)};
-    trial.placement.rowPadding = padding;
+/// Returns the questions of calls with and without gaps between rows.
+std::vector<gate::Question> questionsOfCalls(const Problem& problem, std::initializer_list<Extents> calls) {
+  std::vector<gate::Trial> trials;
+  for (const Extents& extents : calls)
+    for (int64_t padding : {0, 16}) {
+      trials.push_back({.extents = extents, .step = 2, .seed = uint64_t(extents.rows)});
+      trials.back().placement.rowPadding = padding;
+    }
+  return questionsOf(problem, trials);
+}
+
+/// Judges each call as a small and as a large one.
+void expectRight(const Problem& problem, const Compiled& kernel,
+                 const std::vector<gate::Question>& questions) {
+  for (const gate::Question& question : questions)
     for (normc_plan* plan : {kernel.plan, kernel.large}) {
       if (!plan) continue;
-      const gate::Verdict verdict = gate::judge(plan, problem, trial);
+      const gate::Verdict verdict = gate::judge(plan, problem, question);
       EXPECT_TRUE(verdict.ok) << verdict.text;
     }
-  }
 }
 
 /// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
@@ -83,6 +92,16 @@ class Runs : public testing::TestWithParam<const char*> {};
 
 TEST_P(Runs, ServeEveryShape) {
   const Problem problem = problemOf(GetParam());
+  const std::vector<gate::Question> questions = questionsOfCalls(problem, {Extents{1, 1000, 6},
+                                                                           {3, 200, 12},
+                                                                           {7, 49, 5},
+                                                                           {9, 64, 1030},
+                                                                           {17, 100, 3},
+                                                                           {130, 3, 4},
+                                                                           {40, 1, 3},
+                                                                           {2, 96, 8},
+                                                                           {0, 9, 5},
+                                                                           {4, 0, 5}});
   for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (int64_t together : {1, 4}) {
@@ -90,19 +109,8 @@ TEST_P(Runs, ServeEveryShape) {
       schedule.grain = 64, schedule.rows = together, schedule.stream = 5 - together;
       auto kernel = compiled(problem, schedule, isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (const Extents& extents : {Extents{1, 1000, 6},
-                                     {3, 200, 12},
-                                     {7, 49, 5},
-                                     {9, 64, 1030},
-                                     {17, 100, 3},
-                                     {130, 3, 4},
-                                     {40, 1, 3},
-                                     {2, 96, 8},
-                                     {0, 9, 5},
-                                     {4, 0, 5}}) {
-        SCOPED_TRACE(schedule.text());
-        expectRight(problem, *kernel, extents);
-      }
+      SCOPED_TRACE(schedule.text());
+      expectRight(problem, *kernel, questions);
     }
   }
 }
@@ -121,6 +129,17 @@ class AcrossChannels : public testing::TestWithParam<const char*> {};
 
 TEST_P(AcrossChannels, ServesEveryShape) {
   const Problem problem = problemOf(GetParam());
+  const std::vector<gate::Question> questions = questionsOfCalls(problem, {Extents{1, 1000, 8},
+                                                                           {2, 2300, 12},
+                                                                           {3, 200, 516},
+                                                                           {7, 49, 20},
+                                                                           {2, 64, 4104},
+                                                                           {17, 100, 4},
+                                                                           {130, 3, 256},
+                                                                           {40, 1, 28},
+                                                                           {2, 96, 132},
+                                                                           {0, 9, 8},
+                                                                           {4, 0, 8}});
   for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (int64_t together : {1, 2, 8}) {
@@ -129,20 +148,8 @@ TEST_P(AcrossChannels, ServesEveryShape) {
       schedule.unroll = together == 2 ? 2 : 1;
       auto kernel = compiled(problem, schedule, isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (const Extents& extents : {Extents{1, 1000, 8},
-                                     {2, 2300, 12},
-                                     {3, 200, 516},
-                                     {7, 49, 20},
-                                     {2, 64, 4104},
-                                     {17, 100, 4},
-                                     {130, 3, 256},
-                                     {40, 1, 28},
-                                     {2, 96, 132},
-                                     {0, 9, 8},
-                                     {4, 0, 8}}) {
-        SCOPED_TRACE(schedule.text());
-        expectRight(problem, *kernel, extents);
-      }
+      SCOPED_TRACE(schedule.text());
+      expectRight(problem, *kernel, questions);
     }
   }
 }
@@ -177,12 +184,15 @@ TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
   for (const char* text : {"batch_norm:forward@f32[*x6x*]{layout=channels_first}",
                            "batch_norm:backward@f32[*x6x*]{layout=channels_first}"}) {
     const Problem problem = problemOf(text);
+    std::vector<gate::Trial> trials;
+    for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000})
+      trials.push_back({.extents = {50001, 3, 6}, .data = data, .step = 2});
+    const std::vector<gate::Question> questions = questionsOf(problem, trials);
     for (const codegen::Strategy strategy : {codegen::Strategy::Streamed, codegen::Strategy::Resident}) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (const HardInput data : {HardInput::Normal, HardInput::OutlierRow, HardInput::Mean1000}) {
-        const gate::Verdict verdict =
-            gate::judge(kernel->plan, problem, {.extents = {50001, 3, 6}, .data = data, .step = 2});
+      for (const gate::Question& question : questions) {
+        const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
         EXPECT_TRUE(verdict.ok) << verdict.text;
       }
     }
@@ -190,22 +200,25 @@ TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
 }
 
 TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
-  for (const char* target : {"host", "x86-64-v3"}) {
-    for (const char* entry : {"batch_norm:forward", "batch_norm:backward"}) {
-      const std::string name = entry, layout = "{layout=channels_first}";
-      const Problem problem = problemOf(name + "@f32[*x3x*]" + layout);
-      const std::string bytes = llvm::cantFail(
-          codegen::buildPackage(codegen::defaultJobs(problem, llvm::cantFail(codegen::findTarget(target)))));
-      host::Context context;
-      host::Package package(context, bytes.data(), bytes.size());
-      for (const auto& [segments, rows] : {std::pair<int64_t, int64_t>{1, 1500001}, {20, 40003}}) {
+  for (const std::string name : {"batch_norm:forward", "batch_norm:backward"}) {
+    const std::string layout = "{layout=channels_first}";
+    const Problem problem = problemOf(name + "@f32[*x3x*]" + layout);
+    for (const auto& [segments, rows] : {std::pair<int64_t, int64_t>{1, 1500001}, {20, 40003}}) {
+      std::vector<gate::Trial> trials;
+      for (const HardInput data : {HardInput::OutlierRow, HardInput::Mean1000})
+        trials.push_back({.extents = {segments, rows, 3}, .data = data, .step = 2});
+      const std::vector<gate::Question> questions = questionsOf(problem, trials);
+      for (const char* target : {"host", "x86-64-v3"}) {
+        const std::string bytes = llvm::cantFail(codegen::buildPackage(
+            codegen::defaultJobs(problem, llvm::cantFail(codegen::findTarget(target)))));
+        host::Context context;
+        host::Package package(context, bytes.data(), bytes.size());
         const host::Plan plan(
             package, name + "@f32[" + std::to_string(segments) + "x3x" + std::to_string(rows) + "]" + layout,
             normc_request{});
         EXPECT_NE(plan.describe().find("schedule: resident,"), std::string::npos) << plan.describe();
-        for (const HardInput data : {HardInput::OutlierRow, HardInput::Mean1000}) {
-          const gate::Verdict verdict =
-              gate::judge(plan.get(), problem, {.extents = {segments, rows, 3}, .data = data, .step = 2});
+        for (const gate::Question& question : questions) {
+          const gate::Verdict verdict = gate::judge(plan.get(), problem, question);
           EXPECT_TRUE(verdict.ok) << target << " " << verdict.text;
         }
       }

@@ -10,6 +10,11 @@ import pytest
 import normc
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "inductor: takes a C++ compiler long; of the oldest torch a part of the rest")
+    config.addinivalue_line("markers", "rest: what a sample leaves out; scripts/test --all runs it")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def compiled_at_first_use():
     program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])

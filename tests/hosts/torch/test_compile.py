@@ -70,6 +70,7 @@ def model_of(names):
     return torch.nn.Sequential(*(module_of(name)[0] for name in names))
 
 
+@pytest.mark.inductor
 @pytest.mark.parametrize("names, shape", [
     (["layer_norm", "rms_norm", "power_norm", "batch_norm", "power_norm_v", "power_norm_released"], (7, 24)),
     (["group_norm", "batch_norm of images", "instance_norm"], (7, 8, 3, 2)),

@@ -54,6 +54,7 @@ assert "normc" not in sys.modules
 """
 
 
+@pytest.mark.rest  # a C++ compiler takes most of 20 seconds
 def test_aot_inductor(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(24, 24), *(trained(name)[0] for name in ("layer_norm", "power_norm"))).eval()
     package = str(tmp_path / "model.pt2")
