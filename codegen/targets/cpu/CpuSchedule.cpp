@@ -208,13 +208,20 @@ static bool sharesOnlySums(const Problem& problem) {
   return squaresOnly(problem) && !isBackward(problem.entry);
 }
 
+/// True if an element needs an exponential, whose instructions take longer than its loads and stores.
+static bool computesExponential(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  const auto isExponential = [](Activation f) { return f != Activation::None && f != Activation::Relu; };
+  return isExponential(spec.activation) || (spec.gate && isExponential(spec.gate->function));
+}
+
 /// True if vectors of 256 bits are faster than of 512 on a Zen: for narrow statistics, whose horizontal sums
 /// are shorter then, and for kernels that do little but load and store, where each access of 512 bits would
 /// cross a cache line. The units of a Zen 4 have 256 bits, and it gains 5 to 8 %; other cores lose up to a
 /// third.
 static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
   if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 ||
-      isBackward(problem.entry))
+      isBackward(problem.entry) || computesExponential(problem))
     return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
   const int64_t width = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kCacheLine;
@@ -336,7 +343,7 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
 
 /// Returns the rows of a step in a large call. Rows share parameters and sums, and the next rows are
 /// prefetched; without prefetch many concurrent streams are slower than one. A narrow row alone is written so
-/// soon that memory is hardly idle, unless its type has to be converted.
+/// soon that memory is hardly idle, unless its type has to be converted or an exponential computed.
 static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   if (isAcrossChannels(problem)) return 4;
   // A task may have fewer channels than a step would take.
@@ -353,7 +360,7 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   if (backward) return 4;
   const int64_t width = statisticWidth(problem), size = width * bytes(problem.data);
   if (!wide) return squaresOnly(problem) && 2 * size < kShortRowBytes ? 8 : 4;
-  if (size <= kShortRowBytes) return 1;
+  if (size <= kShortRowBytes && !computesExponential(problem)) return 1;
   return problem.data == DType::F32 && width <= kLongWidth / 2 ? 8 : 4;
 }
 
