@@ -47,7 +47,8 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
         // Many rows, so that the first of them, where means are guessed, hardly count.
         const int64_t rows = 1027, segments = problem->segmented ? 2 : 1;
         const Schedule schedule = halide::defaultSchedule(*problem, isa, strategy);
-        auto answer = ask(*generator, requestOf(plan.kernel(), schedule, isa, "stmt", {segments, rows, 64}));
+        auto answer = ask(*generator, requestOf(plan.kernel(), schedule, isa, "stmt",
+                                                {segments, rows, *problem->features}));
         ASSERT_TRUE(bool(answer)) << llvm::toString(answer.takeError());
         auto facts = llvm::json::parse(answer->facts);
         ASSERT_TRUE(bool(facts));
