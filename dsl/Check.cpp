@@ -164,7 +164,7 @@ class Checker {
                 std::string(spec_.perFeature() ? "'running'" : "'running' to 'reduce rows'"));
   }
 
-  // What stands around the norm.
+  // Rules of clauses around the norm.
   void neighbours() {
     // C29
     require(!spec_.hasResidual(/*after=*/true) || spec_.residual->stream, "C29", "residual.stream",

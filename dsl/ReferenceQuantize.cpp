@@ -78,7 +78,7 @@ Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
   code.magnitude += 4 * kRounding / kUnit * size;
   const double divisor = scale.divisor;
   code.magnitude += size * std::max(divisor / scale.least - 1, 1 - divisor / scale.most) / unit;
-  // What lies above the largest code takes up errors.
+  // Errors smaller than the distance to the largest code change nothing.
   const double limit = whole && code.value < 0 ? most + 1 : most;
   if (size > limit) {
     code.value = std::copysign(limit, code.value);

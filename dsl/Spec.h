@@ -80,7 +80,7 @@ enum class Codes {
   Int8,
   E4M3,  ///< OCP's 8-bit float with 4 bits of exponent, finite only, up to 448
 };
-/// What has a scale of codes of its own.
+/// The elements that share one scale of codes.
 enum class QuantizePer {
   Tensor,  ///< the caller gives it
   Row,

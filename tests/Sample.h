@@ -17,7 +17,7 @@ struct Divided {
   std::vector<Case> sample, rest;
 };
 
-/// What a case is of: its norm, its entry, its type... Cases of one list have equally many.
+/// The properties of a case: its norm, its entry, its type... Cases of one list have equally many.
 using Properties = std::vector<std::string>;
 
 /// Returns for each case whether it is in the sample. Each two values that stand together in one of the cases

@@ -13,7 +13,7 @@ class Rounding {
  public:
   Rounding(Loops& l, Value v) : l_(l), f_(l, v), wide_(getElementTypeOrSelf(v.getType()).isF64()) {}
 
-  /// Of an integer from -128 to 127, whose low byte is the code.
+  /// Rounds to an integer from -128 to 127, whose low byte is the code.
   Value toInt8(Value v) { return toByte(wholeBits(limited(v, -128, 127))); }
 
   Value toE4M3(Value v) {

@@ -36,7 +36,7 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
   }
   if (!leftOut.tensors[operand.tensor]) return 0;
   if (!operand.written()) return bytesOfZeros(kernel, operand, sizes, leftOut);
-  // Those that may be left out are vectors of features, or X-sized.
+  // Tensors that may be left out are vectors of features, or X-sized.
   if (operand.tensorShape != TensorShape::Elements) {
     const int64_t vectors = operand.tensorShape == TensorShape::PerSegment ? sizes.segments : 1;
     return multiply(multiply(vectors, sizes.features), width);
