@@ -25,6 +25,7 @@ static package::Factor factorOf(Axis axis, KernelOp kernel, int64_t window, int6
     case Axis::Chunk:
       return package::chunksOf(chunkPhase);
     case Axis::Block:  // of no workspace
+    case Axis::Pair:
     case Axis::Partial:
       break;
   }
@@ -107,7 +108,8 @@ static void noteOtherTensors(const Problem& problem, package::Kernel& m) {
 static int64_t groupsOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
   const int64_t block = spec.isQuantizedPer(QuantizePer::Block) ? spec.quantize->size : 1;
-  return std::lcm(block,
+  const int64_t pairs = spec.rope ? 2 * problem.groups(spec.rope->groups) : 1;
+  return std::lcm(std::lcm(block, pairs),
                   std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1));
 }
 
@@ -118,6 +120,8 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   m.parts = problem.parts();
   if (!problem.features) m.featuresMultiple = groupsOf(problem);
   m.block = kernel.getBlock().value_or(0);
+  if (const auto& rope = problem.spec->rope)
+    m.runs = problem.groups(rope->groups), m.turned = rope->features.value_or(0);
   m.generator = "mlir";
   m.schedule = std::move(schedule);
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));

@@ -43,7 +43,7 @@ class Builder {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
   };
-  static const Handler kHandlers[17];
+  static const Handler kHandlers[18];
 
   static const Handler* find(std::string_view keyword) {
     const auto found = std::find_if(std::begin(kHandlers), std::end(kHandlers),
@@ -242,6 +242,29 @@ class Builder {
     }
   }
 
+  void rope(const Clause& clause) {
+    spec_.rope.reset();
+    std::optional<Pairs> pairs;
+    const Item* value = only(clause, allOf(kRopeWords));
+    if (!value || !head(clause, *value, kRopeWords, pairs)) return;
+    if (!pairs) {
+      options(clause, *value, {});
+      return;
+    }
+    Spec::Rope& rope = spec_.rope.emplace();
+    rope.pairs = *pairs;
+    const Options given = options(clause, *value, {"features", "groups"});
+    given.groups("groups", rope.groups);
+    const Token* features = given.find("features");
+    if (!features || features->isWord("all")) return;
+    if (features->kind == Token::Word) {
+      context_.fail(*features, "", "expected all or a number, found " + inQuotes(features->text),
+                    "write 'features = 64' for the first 64 of each group, or leave it out for all");
+    } else if (int64_t count = 0; context_.whole(*features, count)) {
+      rope.features = count;
+    }
+  }
+
   void activation(const Clause& clause) {
     spec_.activation = Activation::None;
     plain(clause, kActivationWords, spec_.activation);
@@ -391,13 +414,25 @@ class Builder {
   Spec& spec_;
 };
 
-const Builder::Handler Builder::kHandlers[17] = {
-    {"reduce", &Builder::reduce},      {"center", &Builder::center},     {"moment", &Builder::moment},
-    {"divide_by", &Builder::divideBy}, {"running", &Builder::running},   {"backward", &Builder::backward},
-    {"renorm", &Builder::renorm},      {"residual", &Builder::residual}, {"gate", &Builder::gate},
-    {"affine", &Builder::affine},      {"modulate", &Builder::modulate}, {"activation", &Builder::activation},
-    {"quantize", &Builder::quantize},  {"epsilon", &Builder::epsilon},   {"pre", &Builder::pre},
-    {"warmup", &Builder::warmup},      {"padding", &Builder::padding},
+const Builder::Handler Builder::kHandlers[18] = {
+    {"reduce", &Builder::reduce},
+    {"center", &Builder::center},
+    {"moment", &Builder::moment},
+    {"divide_by", &Builder::divideBy},
+    {"running", &Builder::running},
+    {"backward", &Builder::backward},
+    {"renorm", &Builder::renorm},
+    {"residual", &Builder::residual},
+    {"gate", &Builder::gate},
+    {"affine", &Builder::affine},
+    {"modulate", &Builder::modulate},
+    {"rope", &Builder::rope},
+    {"activation", &Builder::activation},
+    {"quantize", &Builder::quantize},
+    {"epsilon", &Builder::epsilon},
+    {"pre", &Builder::pre},
+    {"warmup", &Builder::warmup},
+    {"padding", &Builder::padding},
 };
 
 }  // namespace

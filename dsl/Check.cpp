@@ -25,6 +25,7 @@ class Checker {
     neighbours();
     sumOfSquares();
     quantized();
+    turned();
     values();
     return std::move(errors_);
   }
@@ -220,6 +221,15 @@ class Checker {
             "the caller gives that scale: leave it out, or write 'per = row'");
     number("C33", given || quantize.floor >= kLeastFloor, "quantize.floor", "floor", quantize.floor,
            "use 1e-30 or more, e.g. 1e-10: a row of zeros has a scale too, which divides in f32");
+  }
+
+  // C34
+  void turned() {
+    if (!spec_.rope) return;
+    groups("rope.groups", spec_.rope->groups);
+    const int64_t features = spec_.rope->features.value_or(2);
+    require(features >= 2 && features % 2 == 0, "C34", "rope.features",
+            "features is " + std::to_string(features), "use an even number of 2 or more: 'rope' turns pairs");
   }
 
   void values() {

@@ -1,4 +1,4 @@
-// The legality table of dsl/SPEC.md (rules C5 to C33) as code.
+// The legality table of dsl/SPEC.md (rules C5 to C34) as code.
 //
 // Only a Spec that passes reaches the reference or the compiler, so neither handles combinations without a
 // meaning.

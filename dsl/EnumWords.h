@@ -64,6 +64,9 @@ inline constexpr Word<bool> kAtWords[] = {{"after", false}, {"before", true}};
 inline constexpr Word<Per> kPerWords[] = {
     {"row", Per::Row}, {"segment", Per::Segment}, {"feature", Per::Feature}};
 inline constexpr Word<Per> kModulatePerWords[] = {{"segment", Per::Segment}, {"row", Per::Row}};
+/// The pairs of `rope`; what is absent is `none`.
+inline constexpr Word<std::optional<Pairs>> kRopeWords[] = {
+    {"none", std::nullopt}, {"half", Pairs::Half}, {"interleaved", Pairs::Interleaved}};
 /// The types of codes; what is absent is `none`.
 inline constexpr Word<std::optional<Codes>> kQuantizeWords[] = {
     {"none", std::nullopt}, {"int8", Codes::Int8}, {"e4m3", Codes::E4M3}};

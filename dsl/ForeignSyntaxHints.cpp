@@ -45,6 +45,17 @@ constexpr std::string_view kNothing =
     "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
 constexpr std::string_view kNoFeature = "one of each feature is of the affine: write 'affine scale, bias'";
 
+constexpr std::string_view kRope =
+    "write 'rope half' for pairs l and l + k / 2, as NeoX and Llama have them, "
+    "'rope interleaved' for 2 l and 2 l + 1, as GPT-J has them";
+constexpr std::string_view kHalf = "write 'half': the pairs l and l + k / 2";
+constexpr std::string_view kInterleaved = "write 'interleaved': the pairs 2 l and 2 l + 1";
+constexpr std::string_view kPairsFirst = "write the pairs first: 'rope half' or 'rope interleaved'";
+constexpr std::string_view kTurned = "write 'features = 64' for the first 64 of each group";
+constexpr std::string_view kAngles =
+    "nothing here computes angles: the caller gives their cosines and sines, the tensors rope_cos and "
+    "rope_sin";
+
 constexpr std::string_view kQuantize =
     "write 'quantize int8' or 'quantize e4m3' for codes in place of y, with a scale of each row, block or "
     "tensor";
@@ -152,8 +163,51 @@ constexpr ForeignWord kForeignWords[] = {
     {"l1", "sum", kNothing},
     {"dropout", "gate", kDropout},
     {"dropout", "identity", kDropout},
-    {"rope", "gate", kNothing},
-    {"rotary", "gate", kNothing},
+    {"rotary", "rope", kRope},
+    {"rotary_emb", "rope", kRope},
+    {"rotary_embedding", "rope", kRope},
+    {"rotate", "rope", kRope},
+    {"rotate_half", "rope", "write 'rope half'"},
+    {"rotate_every_two", "rope", "write 'rope interleaved'"},
+    {"theta", "rope", kAngles},
+    {"rope_theta", "rope", kAngles},
+    {"inv_freq", "rope", kAngles},
+    {"position_ids", "rope", kAngles},
+    {"rope", "identity", "write 'rope half' or 'rope interleaved', a clause of its own"},
+    {"neox", "half", kHalf},
+    {"gpt_neox", "half", kHalf},
+    {"llama", "half", kHalf},
+    {"rotate_half", "half", kHalf},
+    {"split", "half", kHalf},
+    {"gptj", "interleaved", kInterleaved},
+    {"gpt_j", "interleaved", kInterleaved},
+    {"interleave", "interleaved", kInterleaved},
+    {"rotate_every_two", "interleaved", kInterleaved},
+    {"complex", "interleaved", kInterleaved},
+    {"groups", "interleaved", kPairsFirst},
+    {"features", "interleaved", kPairsFirst},
+    {"heads", "groups", "write 'groups = heads', or their number"},
+    {"num_heads", "groups", "write 'groups = heads', or their number"},
+    {"n_heads", "groups", "write 'groups = heads', or their number"},
+    {"head_dim", "groups", "write 'groups = heads', or their number: the features of a head follow from it"},
+    {"dim", "features", "write 'features'"},
+    {"rotary_dim", "features", kTurned},
+    {"rot_dim", "features", kTurned},
+    {"rope_dim", "features", kTurned},
+    {"rotary_pct", "features", kTurned},
+    {"partial_rotary_factor", "features", kTurned},
+    {"theta", "features", kAngles},
+    {"rope_theta", "features", kAngles},
+    {"base", "features", kAngles},
+    {"scaling", "features", kAngles},
+    {"position", "features", kAngles},
+    {"cos", "features", kAngles},
+    {"sin", "features", kAngles},
+    {"half", "features", kPairsFirst},
+    {"interleave", "features", kPairsFirst},
+    {"interleaved", "features", kPairsFirst},
+    {"neox", "features", kPairsFirst},
+    {"is_neox_style", "features", kPairsFirst},
     {"eps", "epsilon", "write 'epsilon'"},
     {"momentum", "decay", kMomentum},
     {"momentum", "running", kRunningMomentum},

@@ -128,7 +128,8 @@ class Parser {
 
   static bool isValue(const Token& token) { return token.kind == Token::Word || token.kind == Token::Number; }
   std::nullopt_t expectedValue() {
-    fail(peek(), "expected a word or a number, found " + describe(peek()), "");
+    fail(peek(), "expected a word or a number, found " + describe(peek()),
+         peek().is('(') ? "options stand behind a value: 'reduce features(groups = 4)'" : "");
     return std::nullopt;
   }
 

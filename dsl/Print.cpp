@@ -102,6 +102,13 @@ std::string modulateText(const Spec::Modulate& modulate) {
   return list(items);
 }
 
+std::string ropeText(const Spec::Rope& rope) {
+  std::vector<std::string> options;
+  if (!rope.groups.isOne()) options.push_back("groups = " + groupsText(rope.groups));
+  if (rope.features) options.push_back("features = " + std::to_string(*rope.features));
+  return withOptions(wordOf(kRopeWords, std::optional(rope.pairs)), options);
+}
+
 std::string quantizeText(const Spec::Quantize& quantize) {
   const Spec::Quantize defaults;
   std::vector<std::string> options;
@@ -159,6 +166,7 @@ std::string print(const Spec& spec) {
   if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
   if (spec.scale || spec.bias) clause("affine", affineText(spec));
   if (spec.modulate) clause("modulate", modulateText(*spec.modulate));
+  if (spec.rope) clause("rope", ropeText(*spec.rope));
   neighbours(/*after=*/true);
   if (spec.activation != defaults.activation) clause("activation", wordOf(kActivationWords, spec.activation));
   if (spec.quantize) clause("quantize", quantizeText(*spec.quantize));

@@ -23,4 +23,9 @@ int64_t Problem::groups(const Groups& groups) const {
   return bound->second;
 }
 
+int64_t Problem::pairs(int64_t features) const {
+  if (!spec->rope) return 0;
+  return spec->rope->features.value_or(features / groups(spec->rope->groups)) / 2;
+}
+
 }  // namespace normc

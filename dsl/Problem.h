@@ -59,6 +59,9 @@ struct Problem {
   DType statistics() const { return statisticsOf(data); }
   /// Returns the number of groups, with bindings applied. Only for a checked Problem.
   int64_t groups(const Groups&) const;
+  /// Returns the pairs of features that `rope` turns in each of its runs, of so many features in all; 0
+  /// without `rope`. Only for a checked Problem.
+  int64_t pairs(int64_t features) const;
 };
 
 /// Finds the spec of a name among built-in norms and files.

@@ -43,7 +43,9 @@ class ProblemChecker {
     bindings();
     groups("reduce", spec_.groups);
     if (spec_.pre) groups("pre", spec_.pre->groups);
+    if (spec_.rope) groups("rope", spec_.rope->groups);
     params();
+    turned();
     quantized();
     output();
     numbersInF32();
@@ -143,6 +145,59 @@ class ProblemChecker {
            problem_.data == DType::F32 ? "with f32 data the parameters are f32: leave it out"
                                        : "use f32 or " + std::string(name(problem_.data)));
     }
+  }
+
+  // P14
+  void turned() {
+    if (!spec_.rope) return;
+    const std::string norm = inQuotes(spec_.name), rope = "'rope' of " + norm;
+    if (problem_.layout == Layout::ChannelsFirst) {
+      fail("P14", "layout", "layout=channels_first does not go with the 'rope' of " + norm,
+           "the features of a row must lie together: leave the layout out");
+    }
+    const std::optional<int64_t> turns = spec_.rope->features;
+    if (turns && !problem_.features) {
+      fail("P14", "[features]",
+           rope + " turns " + std::to_string(*turns) +
+               " features of each group, and the number of features is open",
+           "write that number, e.g. [*x4096], or leave 'features' of 'rope' out: then all are turned");
+    }
+    const std::optional<int64_t> runs = countOf(spec_.rope->groups);
+    if (!runs) return;
+    const auto pairsShare = [&](const char* clause, const Groups& statistics) {
+      const std::optional<int64_t> count = countOf(statistics);
+      if (!count || *runs % *count == 0) return;
+      fail("P14", placeOf(spec_.rope->groups, placeOf(statistics, "name")),
+           "the number of groups of " + rope + " is " + std::to_string(*runs) + ", no multiple of the " +
+               std::to_string(*count) + " of " + clause,
+           "both features of a pair belong to one group of " + std::string(clause) + ": use a multiple of " +
+               std::to_string(*count));
+    };
+    if (spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures)
+      pairsShare("'reduce'", spec_.groups);
+    if (spec_.pre) pairsShare("'pre'", spec_.pre->groups);
+    if (!problem_.features || *problem_.features < 1 || *problem_.features % *runs != 0) return;
+    const int64_t run = *problem_.features / *runs;
+    const std::string has = "a group of " + rope + " has " + std::to_string(run) + " of " +
+                            std::to_string(*problem_.features) + " features";
+    if (run % 2 != 0) {
+      fail("P14", "[features]", has + ", an odd number",
+           "'rope' turns pairs: use a multiple of " + std::to_string(2 * *runs) + " features");
+    } else if (turns && run < *turns) {
+      fail("P14", "[features]", has + ", fewer than the " + std::to_string(*turns) + " that it turns",
+           "use more features, or fewer groups, or 'features = " + std::to_string(run) + "' of 'rope'");
+    }
+  }
+
+  // Returns the number of groups, if there is a legal one.
+  std::optional<int64_t> countOf(const Groups& groups) const {
+    const auto bound = problem_.bindings.find(groups.binding);
+    if (!groups.binding.empty() && bound == problem_.bindings.end()) return std::nullopt;
+    const int64_t count = groups.binding.empty() ? groups.count : bound->second;
+    return count >= 1 && count <= kMostFeatures ? std::optional(count) : std::nullopt;
+  }
+  static std::string placeOf(const Groups& groups, const std::string& otherwise) {
+    return groups.binding.empty() ? otherwise : groups.binding;
   }
 
   // P12, P13
@@ -277,6 +332,7 @@ std::vector<std::string> bindingNames(const Spec& spec) {
   std::set<std::string> names;
   if (!spec.groups.binding.empty()) names.insert(spec.groups.binding);
   if (spec.pre && !spec.pre->groups.binding.empty()) names.insert(spec.pre->groups.binding);
+  if (spec.rope && !spec.rope->groups.binding.empty()) names.insert(spec.rope->groups.binding);
   return {names.begin(), names.end()};
 }
 

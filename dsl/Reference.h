@@ -47,6 +47,8 @@
 // - The slope of an activation is taken at o as backward computes it again: from x, the parameters and the
 //   saved c, s, r and shift. Of an infinite o, value and slope are what the formulas of dsl/SPEC.md give in
 //   IEEE arithmetic. relu of NaN is NaN, and its slope there 0.
+// - `rope` takes c and s as they are given: they need not be of one angle. Those of excluded rows are not
+//   read.
 // - Codes are y / D before they are rounded, but saturated, with D as it is stored. A scale that is no power
 //   of two is A / qmax before it is rounded. The store of a kernel rounds both, as it does y. A row in which
 //   a y is not finite has undefined codes and scales. Padded rows have the codes and scales of zeros.
@@ -88,6 +90,7 @@ struct ReferenceCall {
   std::vector<double> residualOut;                   ///< backward with a stream: h, as it was stored
   std::vector<double> gate, modScale, modShift;      ///< of the shape that `per` says
   std::vector<double> quantScale;                    ///< [1], `quantize` with one scale of all codes
+  std::vector<double> ropeCos, ropeSin;              ///< [segments, rows, pairs], of `rope`
   std::vector<double> dresidualOut;                  ///< backward with a stream; empty: 0
   std::vector<uint8_t> mask;                         ///< [segments*rows], if the problem has one; 0 = padded
   std::map<std::string, std::vector<double>> state;  ///< by field name; all of stateFields
@@ -123,6 +126,10 @@ inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor inp
       return &call.dresidualOut;
     case kQuantScale:
       return &call.quantScale;
+    case kRopeCos:
+      return &call.ropeCos;
+    case kRopeSin:
+      return &call.ropeSin;
     default:
       return nullptr;
   }

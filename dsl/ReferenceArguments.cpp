@@ -7,7 +7,7 @@
 namespace normc::reference {
 namespace {
 
-int64_t elementsOf(TensorShape shape, const Spec& spec, const Extents& extents) {
+int64_t elementsOf(TensorShape shape, const Problem& problem, const Extents& extents) {
   switch (shape) {
     case TensorShape::Elements:
       break;
@@ -18,7 +18,10 @@ int64_t elementsOf(TensorShape shape, const Spec& spec, const Extents& extents) 
     case TensorShape::PerSegment:
       return extents.segments * extents.features;
     case TensorShape::PerBlock:
-      return extents.totalRows() * (spec.quantize ? spec.quantize->blocks(extents.features) : 1);
+      return extents.totalRows() *
+             (problem.spec->quantize ? problem.spec->quantize->blocks(extents.features) : 1);
+    case TensorShape::PerPair:
+      return extents.totalRows() * problem.pairs(extents.features);
     case TensorShape::One:
       return 1;
   }
@@ -66,6 +69,12 @@ class Checker {
     }
     divides(problem_.groups(problem_.spec->groups), "groups");
     if (problem_.spec->pre) divides(problem_.groups(problem_.spec->pre->groups), "groups of pre");
+    if (const auto& rope = problem_.spec->rope) {
+      const int64_t multiple = 2 * problem_.groups(rope->groups);
+      if (e.features % multiple != 0)
+        complain(std::to_string(e.features) + " features are no multiple of " + std::to_string(multiple) +
+                 ": rope turns pairs");
+    }
     const auto& quantize = problem_.spec->quantize;
     if (quantize && quantize->per == QuantizePer::Block && e.features % quantize->size != 0)
       complain(std::to_string(e.features) + " features do not divide into blocks of " +
@@ -89,7 +98,7 @@ class Checker {
     }
     if (got == 0 && !isNeeded(info)) return;
     const TensorShape shape = shapeOf(info.tensor, has);
-    length(std::string(info.name), got, taken ? elementsOf(shape, *problem_.spec, call_.extents) : 0,
+    length(std::string(info.name), got, taken ? elementsOf(shape, problem_, call_.extents) : 0,
            textOf(shape));
   }
 
@@ -122,6 +131,8 @@ class Checker {
         return "[segments, features]";
       case TensorShape::PerBlock:
         return "[segments, rows, blocks]";
+      case TensorShape::PerPair:
+        return "[segments, rows, pairs]";
       case TensorShape::One:
         return "[1]";
     }
@@ -246,7 +257,8 @@ Call::Call(const Problem& problem, const ReferenceCall& given)
       rows(given.extents.totalRows()),
       features(given.extents.features),
       groups(problem.groups(spec.groups)),
-      preGroups(spec.pre ? problem.groups(spec.pre->groups) : 1) {
+      preGroups(spec.pre ? problem.groups(spec.pre->groups) : 1),
+      runs(spec.rope ? problem.groups(spec.rope->groups) : 1) {
   if (isOverRanks(problem.entry) && given.saved.contains("count")) {
     realRows_ = static_cast<int64_t>(given.saved.at("count")[0]);
   } else if (addsPartials(problem.entry)) {
@@ -287,7 +299,9 @@ int64_t Call::statistic(int64_t row, int64_t feature) const {
   return 0;
 }
 
-int64_t Call::elements(Tensor tensor) const { return elementsOf(shapeOf(tensor, has), spec, given.extents); }
+int64_t Call::elements(Tensor tensor) const {
+  return elementsOf(shapeOf(tensor, has), problem, given.extents);
+}
 
 int64_t Call::index(Tensor tensor, At at) const {
   switch (shapeOf(tensor, has)) {
@@ -302,6 +316,10 @@ int64_t Call::index(Tensor tensor, At at) const {
     case TensorShape::PerBlock: {
       const int64_t blocks = spec.quantize->blocks(features);
       return at.row * blocks + at.feature / (features / blocks);
+    }
+    case TensorShape::PerPair: {
+      const int64_t pairs = problem.pairs(features), ofRun = at.feature % (features / runs);
+      return at.row * pairs + (spec.rope->pairs == Pairs::Half ? ofRun % pairs : ofRun / 2);
     }
     case TensorShape::One:
       return 0;

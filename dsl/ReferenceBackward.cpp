@@ -77,11 +77,13 @@ Outputs backward(const Call& call) {
   std::vector<Sum> dscale(call.features), dbias(call.features);
   std::vector<double> summed(call.statistics());
   Gradients gradients(call);
+  call.forEach([&](int64_t i, int64_t row, int64_t, int64_t k) {
+    if (call.present(row)) x0[i] = (prepared.u[i] - saved.c[k]) * saved.s[k];
+  });
+  const Values g = gradientsOfAffine(call, x0, saved.r, saved.shift, gradients);
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
-    x0[i] = (prepared.u[i] - saved.c[k]) * saved.s[k];
-    const Tracked gradient =
-        gradientOfAffine(call, {i, row, feature}, x0[i], saved.r[k], saved.shift[k], gradients);
+    const Tracked gradient = g[i];
     h[i] = saved.r[k] * (spec.scale ? factorOf(call, feature) * gradient : gradient);
     sumH[k].add(h[i]);
     sumHX0[k].add(h[i] * x0[i]);

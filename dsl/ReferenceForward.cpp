@@ -103,18 +103,20 @@ double beyondTheBinade(Tracked value, DType stored) {
 }
 
 void publishOutputs(const Call& call, const Prepared& prepared, const Applied& applied, Outputs& outputs) {
-  Values y(prepared.u.size()), stream(call.spec.hasStream() ? y.size() : 0);
+  Values x0(prepared.u.size()), stream(call.spec.hasStream() ? x0.size() : 0);
+  std::vector<bool> moved(x0.size());  // by the error of the stream
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
-    const At at{i, row, feature};
     if (!stream.empty()) stream[i] = prepared.h[i];
     Tracked u = prepared.u[i];
-    const double error = errorOfStream(call, prepared, at);
+    const double error = errorOfStream(call, prepared, {i, row, feature});
     u.magnitude += error;
-    y[i] = output(call, at, (u - applied.c[k]) * applied.s[k], applied.r[k], applied.shift[k]);
-    if (error > 0 && !call.spec.quantize)
-      y[i].magnitude += beyondTheBinade(y[i], call.problem.types().output);
+    moved[i] = error > 0;
+    x0[i] = (u - applied.c[k]) * applied.s[k];
   });
+  Values y = outputValues(call, std::move(x0), applied.r, applied.shift);
+  for (size_t i = 0; i < y.size(); ++i)
+    if (moved[i] && !call.spec.quantize) y[i].magnitude += beyondTheBinade(y[i], call.problem.types().output);
   if (call.spec.quantize) {
     publishCodes(call, y, outputs);
   } else {

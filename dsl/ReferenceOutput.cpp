@@ -19,7 +19,7 @@ Tracked modulationAt(const Call& call, At at) {
   return rounded(exact(call.settings.modOffset) + call.input(kModScale, at));
 }
 
-// Returns m, the input of a gate behind the norm.
+// Returns m.
 Tracked modulated(const Call& call, At at, Tracked v) {
   const auto& modulate = call.spec.modulate;
   if (modulate && modulate->scale) v = rounded(modulationAt(call, at) * v);
@@ -27,11 +27,11 @@ Tracked modulated(const Call& call, At at, Tracked v) {
   return v;
 }
 
-// Returns o, the input of the activation.
-Tracked gatedWithResidual(const Call& call, At at, Tracked m) {
-  if (call.spec.hasGate(/*before=*/false)) m = rounded(gateAt(call, at).value * m);
-  if (call.spec.hasResidual(/*after=*/true)) m = rounded(m + call.input(kResidual, at));
-  return m;
+// Returns o, the input of the activation, from t, the input of a gate behind the norm.
+Tracked gatedWithResidual(const Call& call, At at, Tracked t) {
+  if (call.spec.hasGate(/*before=*/false)) t = rounded(gateAt(call, at).value * t);
+  if (call.spec.hasResidual(/*after=*/true)) t = rounded(t + call.input(kResidual, at));
+  return t;
 }
 
 // Returns the magnitude of the errors of o. An infinite o is exact: psi and its slope stand still there.
@@ -48,6 +48,48 @@ Tracked slopeAt(const Call& call, Tracked o) {
   return {slope, magnitude};
 }
 
+// Returns y from t. Tolerance.h derives the magnitudes.
+Tracked output(const Call& call, At at, Tracked t) {
+  const Tracked o = gatedWithResidual(call, at, t);
+  if (call.spec.activation == Activation::None) return o;
+  const Function function = functionAt(call.spec.activation, o.value);
+  return flushed({function.value.value, function.largestSlope * errorsOf(o) + function.value.terms});
+}
+
+// Returns dt. `t` counts only if behindNeedsOutput().
+Tracked gradientBehind(const Call& call, At at, Tracked t, Gradients& gradients) {
+  const Spec& spec = call.spec;
+  Tracked gradient = call.input(kDy, at);
+  if (spec.activation != Activation::None)
+    gradient = gradient * slopeAt(call, gatedWithResidual(call, at, t));
+  if (spec.hasResidual(/*after=*/true)) gradients.add(kDresidual, at, gradient);
+  if (!spec.hasGate(/*before=*/false)) return gradient;
+  const Gated gate = gateAt(call, at);
+  gradients.add(kDgate, at, rounded(gradient * (t * gate.slope)));
+  return rounded(gradient * gate.value);
+}
+bool behindNeedsOutput(const Spec& spec) {
+  return spec.activation != Activation::None || spec.hasGate(/*before=*/false);
+}
+
+// Returns G from dm. `v` counts only if `modulate` has a scale.
+Tracked gradientOfModulation(const Call& call, At at, Tracked dm, Tracked v, Gradients& gradients) {
+  const auto& modulate = call.spec.modulate;
+  if (!modulate) return dm;
+  if (modulate->shift) gradients.add(kDmodShift, at, dm);
+  if (!modulate->scale) return dm;
+  gradients.add(kDmodScale, at, dm * v);
+  return rounded(dm * modulationAt(call, at));
+}
+
+// Calls `visit(at, statistic)` for each element of each row that is present.
+template <typename Visit>
+void forEachPresent(const Call& call, Visit&& visit) {
+  call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
+    if (call.present(row)) visit(At{i, row, feature}, k);
+  });
+}
+
 }  // namespace
 
 Tracked factorOf(const Call& call, int64_t feature) {
@@ -55,35 +97,40 @@ Tracked factorOf(const Call& call, int64_t feature) {
   return call.spec.scaleOffset ? exact(call.settings.scaleOffset) + scale : scale;
 }
 
-// Tolerance.h derives the magnitudes.
-Tracked output(const Call& call, At at, Tracked x0, Tracked r, Tracked shift) {
-  const Tracked v = affine(call, at.feature, x0, r, shift);
-  const Tracked o = gatedWithResidual(call, at, modulated(call, at, v));
-  if (call.spec.activation == Activation::None) return o;
-  const Function function = functionAt(call.spec.activation, o.value);
-  return flushed({function.value.value, function.largestSlope * errorsOf(o) + function.value.terms});
+Values outputValues(const Call& call, Values x0, const Values& r, const Values& shift) {
+  Values m = std::move(x0);
+  forEachPresent(call, [&](At at, int64_t k) {
+    m[at.element] = modulated(call, at, affine(call, at.feature, m[at.element], r[k], shift[k]));
+  });
+  Values y = turned(call, std::move(m));
+  forEachPresent(call, [&](At at, int64_t) { y[at.element] = output(call, at, y[at.element]); });
+  return y;
 }
 
-Tracked gradientOfAffine(const Call& call, At at, Tracked x0, Tracked r, Tracked shift,
+Values gradientsOfAffine(const Call& call, const Values& x0, const Values& r, const Values& shift,
                          Gradients& gradients) {
-  const Spec& spec = call.spec;
-  const bool activated = spec.activation != Activation::None, gated = spec.hasGate(/*before=*/false);
-  // What is not needed may lack its inputs.
-  const Tracked v = spec.recomputesOutput() ? affine(call, at.feature, x0, r, shift) : Tracked{};
-  const Tracked m = activated || gated ? modulated(call, at, v) : Tracked{};
-  Tracked gradient = call.input(kDy, at);
-  if (activated) gradient = gradient * slopeAt(call, gatedWithResidual(call, at, m));
-  if (spec.hasResidual(/*after=*/true)) gradients.add(kDresidual, at, gradient);
-  if (gated) {
-    const Gated gate = gateAt(call, at);
-    gradients.add(kDgate, at, rounded(gradient * (m * gate.slope)));
-    gradient = rounded(gradient * gate.value);
+  // What is not needed may lack its inputs, and stays empty.
+  Values v, t;
+  const auto valueAt = [](const Values& all, At at) { return all.empty() ? Tracked{} : all[at.element]; };
+  if (call.spec.recomputesOutput()) {
+    v = x0;
+    forEachPresent(call, [&](At at, int64_t k) {
+      v[at.element] = affine(call, at.feature, v[at.element], r[k], shift[k]);
+    });
   }
-  if (!spec.modulate) return gradient;
-  if (spec.modulate->shift) gradients.add(kDmodShift, at, gradient);
-  if (!spec.modulate->scale) return gradient;
-  gradients.add(kDmodScale, at, gradient * v);
-  return rounded(gradient * modulationAt(call, at));
+  if (behindNeedsOutput(call.spec)) {
+    t = v;
+    forEachPresent(call, [&](At at, int64_t) { t[at.element] = modulated(call, at, t[at.element]); });
+    t = turned(call, std::move(t));
+  }
+  Values g(x0.size());
+  forEachPresent(
+      call, [&](At at, int64_t) { g[at.element] = gradientBehind(call, at, valueAt(t, at), gradients); });
+  g = turnedBack(call, std::move(g));
+  forEachPresent(call, [&](At at, int64_t) {
+    g[at.element] = gradientOfModulation(call, at, g[at.element], valueAt(v, at), gradients);
+  });
+  return g;
 }
 
 }  // namespace normc::reference

@@ -7,6 +7,7 @@
 //   ReferenceStatistics.cpp  u, then mean and q of this batch
 //   ReferenceScale.cpp       from a second moment to s: epsilon modes, windows
 //   ReferenceOutput.cpp      from x0 to y, and from dy to the gradient of the affine and of what is behind it
+//   ReferenceRope.cpp        pairs of features turned, in either direction
 //   ReferenceQuantize.cpp    from y to codes and their scales
 //   ReferenceForward.cpp     which c and s apply; y; what is saved
 //   ReferenceState.cpp       what a step leaves behind, forward and backward
@@ -53,6 +54,7 @@ class Call {
   Settings settings;
   int64_t rows = 0, features = 0;
   int64_t groups = 1, preGroups = 1;
+  int64_t runs = 1;  ///< the groups of `rope`
 
   bool real(int64_t row) const { return given.mask.empty() || given.mask[row] != 0; }
   /// True if the row enters the statistics. A row is never left out of its own statistic.
@@ -66,6 +68,7 @@ class Call {
   int64_t elements() const { return rows * features; }
   int64_t elements(Tensor) const;          ///< the number of elements of a tensor
   int64_t index(Tensor tensor, At) const;  ///< the element of a tensor that belongs to an element of x
+  /// of pairs only for a feature that is turned
   /// Returns the value of an input at an element of x.
   Tracked input(Tensor tensor, At at) const { return exact((*valuesOf(given, tensor))[index(tensor, at)]); }
 
@@ -178,11 +181,17 @@ struct Applied {
 Applied constantStatistics(const Call&);
 /// Returns the factor of the affine, for a spec that has `scale`.
 Tracked factorOf(const Call&, int64_t feature);
-/// Returns y of an element. `r` and `shift` count only if the forward corrects by them.
-Tracked output(const Call&, At, Tracked x0, Tracked r, Tracked shift);
-/// Returns G of an element: the gradient of the output of the affine. Adds the gradients of what stands
-/// behind it. The others are those that output() took.
-Tracked gradientOfAffine(const Call&, At, Tracked x0, Tracked r, Tracked shift, Gradients&);
+/// Returns y of every element of a row that is present. `r` and `shift`, one for each statistic, count only
+/// if the forward corrects by them.
+Values outputValues(const Call&, Values x0, const Values& r, const Values& shift);
+/// Returns G of the same elements: the gradient of the output of the affine. Adds the gradients of what
+/// stands behind it. The others are those that outputValues() took.
+Values gradientsOfAffine(const Call&, const Values& x0, const Values& r, const Values& shift, Gradients&);
+
+/// Returns R m (`rope`), or m without it.
+Values turned(const Call&, Values m);
+/// Returns R^T dt (`rope`), or dt without it.
+Values turnedBack(const Call&, Values dt);
 
 Outputs forward(const Call&);
 Outputs infer(const Call&);

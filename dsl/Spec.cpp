@@ -64,6 +64,10 @@ std::string structuralText(const Spec& spec) {
                         (quantize->per == QuantizePer::Block ? " " + std::to_string(quantize->size) : "") +
                         (quantize->powerOfTwo ? " power_of_two" : ""));
   }
+  if (const auto& rope = spec.rope) {
+    add("rope", code(rope->pairs) + " " + code(rope->groups) +
+                    (rope->features ? " " + std::to_string(*rope->features) : ""));
+  }
   return out;
 }
 

@@ -17,7 +17,8 @@
 //
 //   h = phi(z) x [gate before] + r [residual before],   u = h after `pre`
 //   m = (mod_offset + mod_scale) v + mod_shift [modulate]
-//   o = phi(z) m [gate after] + r [residual after]
+//   t = R m [rope]: of each pair  p' = p cos - q sin,  q' = q cos + p sin
+//   o = phi(z) t [gate after] + r [residual after]
 //
 // Behind all stands `quantize`: in place of y it stores codes, y / D rounded, and the scale D of each row or
 // block of a row; a tensor has one D, which the caller gives.
@@ -75,6 +76,11 @@ enum class Renorm {
 enum class Activation { None, Relu, Silu, Gelu, GeluTanh, Sigmoid, Tanh };
 /// What has a vector of features of its own; of a feature it is one number for each.
 enum class Per { Row, Segment, Feature };
+/// Which features of a run of k turned ones are a pair of `rope`.
+enum class Pairs {
+  Half,         ///< l and l + k / 2
+  Interleaved,  ///< 2 l and 2 l + 1
+};
 /// The type of the codes of `quantize`.
 enum class Codes {
   Int8,
@@ -170,6 +176,15 @@ struct Spec {
     bool operator==(const Modulate&) const = default;
   };
   std::optional<Modulate> modulate;
+
+  /// Turns pairs of features by an angle of each row and pair, in each of some equal runs of features.
+  struct Rope {
+    Pairs pairs = Pairs::Half;
+    Groups groups;                    ///< the runs, e.g. heads
+    std::optional<int64_t> features;  ///< of a run, that are turned: its first ones; absent: all
+    bool operator==(const Rope&) const = default;
+  };
+  std::optional<Rope> rope;
 
   Activation activation = Activation::None;
 

@@ -68,6 +68,7 @@ Has hasOf(const Problem& problem) {
     has.modScale = spec.modulate->scale, has.modShift = spec.modulate->shift;
     has.modulationShape = shapeOf(spec.modulate->per);
   }
+  has.rope = spec.rope.has_value();
   return has;
 }
 

@@ -56,6 +56,11 @@
 // same values. Where that moves y into the next binade, its own store rounds by half an ulp of that one. In
 // backward h is residual_out as it was stored: exact.
 //
+// A pair that `rope` turns is two sums of two products, with c and s exact. The roundings of products and sum
+// count as those of a gate do:
+//
+//   magnitude of p c - q s    |c| (m(p) + |p| / 8) + |s| (m(q) + |q| / 8) + |p c - q s| / 8
+//
 // Codes are y / D, D = A / qmax, A the largest |y| of a row or block, at least the floor. As a quotient a
 // code has the errors of y and of A; D, 1 / D and the product are four roundings more. The error of A is that
 // of the element that may be the largest. What an error moves into the next binade of e4m3 is rounded by half

@@ -295,7 +295,8 @@ typedef enum normc_tensor_shape {
   NORMC_TENSOR_PER_ROW = 2,     /**< that of x without features */
   NORMC_TENSOR_PER_SEGMENT = 3, /**< segments x features, contiguous */
   NORMC_TENSOR_PER_BLOCK = 4,   /**< that of x with blocks in place of features, contiguous */
-  NORMC_TENSOR_ONE = 5          /**< one element */
+  NORMC_TENSOR_ONE = 5,         /**< one element */
+  NORMC_TENSOR_PER_PAIR = 6     /**< that of x with pairs in place of features */
 } normc_tensor_shape;
 
 /** One tensor of the calls of a plan. */
@@ -308,6 +309,8 @@ typedef struct normc_tensor_info {
   int32_t reserved;         /**< 0 */
   const char* same_as;      /**< of NORMC_TENSOR_SAME; else NULL */
   int64_t block; /**< of NORMC_TENSOR_PER_BLOCK: the features of a block; 0: all, and no axis of blocks */
+  int64_t runs;  /**< of NORMC_TENSOR_PER_PAIR: the runs of features, which have the same angles */
+  int64_t pairs; /**< of NORMC_TENSOR_PER_PAIR: the pairs; 0: half the features of a run */
 } normc_tensor_info;
 
 /** Describes tensor `index` of those that calls of a plan may give, in the order of normc_args;
@@ -448,6 +451,7 @@ typedef struct normc_state normc_state;
  *                                                      writes [dresidual]
  *   gate       reads gate                              reads gate, writes [dgate]
  *   modulate   reads mod_scale, mod_shift              reads both, writes [dmod_scale], [dmod_shift]
+ *   rope       reads rope_cos, rope_sin                reads both
  *   quantize   writes codes in place of y, reads       as without
  *              quant_scale or writes quant_scale_out
  * @endcode
@@ -473,7 +477,8 @@ typedef struct normc_state normc_state;
  * decides, the last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without
  * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding. codes: 8-bit signed, or DLPack's
  * kDLFloat8_e4m3fn. quant_scale: one element of f32. quant_scale_out: the shape of x without features, or
- * with blocks in their place, contiguous; f32, or kDLFloat8_e8m0fnu for powers of two.
+ * with blocks in their place, contiguous; f32, or kDLFloat8_e8m0fnu for powers of two. rope_cos, rope_sin:
+ * the shape of x with pairs in place of features, f32; pairs have stride 1, the others any stride, also 0.
  *
  * State and saved statistics. Each is one buffer, aligned to 8 bytes, or one tensor for each field, in the
  * order of normc_plan_state_field and normc_plan_saved_field: an array of pointers in state_in_fields,
@@ -488,8 +493,8 @@ typedef struct normc_state normc_state;
  * of all ranks.
  *
  * Memory. y may be x, dx may be dy, and residual_out may be residual, with the same strides and elements of
- * one type; state_out may be state_in, and a field of state_out_fields the same field of state_in_fields. Any
- * other overlap of written memory with an argument is an error. */
+ * one type, unless the norm has `rope`; state_out may be state_in, and a field of state_out_fields the same
+ * field of state_in_fields. Any other overlap of written memory with an argument is an error. */
 typedef struct normc_args {
   size_t struct_size;     /**< sizeof of this struct */
   const DLTensor* x;      /**< input of every entry */
@@ -535,6 +540,8 @@ typedef struct normc_args {
   const DLTensor* codes;       /**< the quantized output of forward and infer, in place of y */
   const DLTensor* quant_scale; /**< the scale of all codes, where the norm takes one */
   const DLTensor* quant_scale_out; /**< the scale of each row or block of codes: output beside them */
+  const DLTensor* rope_cos;        /**< cosine of the angle of each row and pair of features */
+  const DLTensor* rope_sin;        /**< its sine */
 } normc_args;
 
 /** Executes the plan. On a CPU it returns when all outputs are written. It allocates nothing, takes no lock,

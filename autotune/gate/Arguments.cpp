@@ -9,7 +9,8 @@
 namespace normc::gate {
 namespace {
 
-/// Returns the layout of an X-sized tensor: segments x rows x features in the order of the problem's layout.
+/// Returns the layout of an X-sized tensor: segments x rows x features in the order of the problem's layout;
+/// or of one with pairs in place of features.
 TensorLayout elementsOf(const Problem& problem, DType type, const Extents& e, const Placement& placement,
                         bool reversed) {
   const bool last = problem.layout == Layout::FeaturesLast;
@@ -28,6 +29,9 @@ TensorLayout layoutOf(Tensor tensor, const Problem& problem, const Extents& e, c
     case TensorShape::Elements:
       return elementsOf(problem, type, e, placement,
                         placement.reversed && !infoOf(tensor).written(problem.entry));
+    case TensorShape::PerPair:
+      return elementsOf(problem, type, {e.segments, e.rows, problem.pairs(e.features)}, placement,
+                        placement.reversed);
     case TensorShape::PerFeature:
       return TensorLayout::compact(type, {e.features});
     case TensorShape::PerSegment:

@@ -28,12 +28,14 @@ struct Call::Buffers {
 };
 
 /// Calls `visit(element, place, stride, count)` for each row of elements: its first element in logical order
-/// and in memory. A tensor that is not X-sized is one row.
+/// and in memory. A tensor that is neither X-sized nor of pairs is one row.
 template <typename Visit>
 void Call::Buffers::forRows(Tensor tensor, Visit visit) const {
   const TensorLayout& t = arguments->layouts().at(tensor);
-  const Extents& e = in.extents;
-  if (!isXSized(tensor, hasOf(problem))) {
+  const TensorShape shape = shapeOf(tensor, hasOf(problem));
+  Extents e = in.extents;
+  if (shape == TensorShape::PerPair) e.features = problem.pairs(e.features);
+  if (shape != TensorShape::Elements && shape != TensorShape::PerPair) {
     visit(0, 0, 1, size_t(t.elements));
     return;
   }

@@ -52,6 +52,17 @@ static int64_t countOf(TensorShape shape, const Extents& e) {
   return (shape == TensorShape::PerSegment ? e.segments : e.totalRows()) * e.features;
 }
 
+/// Returns cosines, or sines, of angles that go on from row to row.
+static std::vector<double> turnsOf(const Problem& problem, Tensor tensor, const Extents& e) {
+  const int64_t pairs = problem.pairs(e.features);
+  std::vector<double> values(size_t(e.totalRows() * pairs));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double angle = 0.7 * double(i / size_t(pairs)) / (1 + double(i % size_t(pairs)));
+    values[i] = round(tensor == kRopeCos ? std::cos(angle) : std::sin(angle), DType::F32);
+  }
+  return values;
+}
+
 /// Returns values of a gate: most are small; of eleven one is large, one large and negative, one 0. Where it
 /// stands before the norm, or x is infinite, large ones are smaller: infinities then appear where the
 /// reference has them.
@@ -85,6 +96,9 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
       return gateValues(problem, trial, count, seed);
     case kModScale:
       return normalValues(count, problem.data, seed, 0, 0.5);
+    case kRopeCos:
+    case kRopeSin:
+      return turnsOf(problem, tensor, e);
     case kQuantScale:  // some codes saturate
       return {round(2.5 / problem.spec->quantize->largest(), DType::F32)};
     default:
@@ -96,13 +110,15 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
 /// Fills the inputs around the norm; of those that ranks share, only empty ones.
 static void surround(const Problem& problem, const Trial& trial, ReferenceCall& call) {
   const Has has = hasOf(problem);
-  for (const Tensor tensor : {kResidual, kGate, kModScale, kModShift, kDresidualOut, kQuantScale}) {
+  for (const Tensor tensor :
+       {kResidual, kGate, kModScale, kModShift, kDresidualOut, kQuantScale, kRopeCos, kRopeSin}) {
     const TensorInfo& info = infoOf(tensor);
     std::vector<double>& values = *valuesOf(call, tensor);
     if (!(has.*info.needs) || trial.placement.leavesOut(info.name)) continue;
     if (tensor == kDresidualOut && !isBackward(problem.entry)) continue;
     if (tensor == kQuantScale && isBackward(problem.entry)) continue;
-    if (values.empty() || isXSized(tensor, has)) values = valuesAround(problem, trial, tensor, call.extents);
+    const bool ofRows = isXSized(tensor, has) || info.shape == TensorShape::PerPair;
+    if (values.empty() || ofRows) values = valuesAround(problem, trial, tensor, call.extents);
   }
 }
 

@@ -34,8 +34,9 @@ GuardedArguments::GuardedArguments(Arguments arguments, const Placement& placeme
 }
 
 Tensor GuardedArguments::memoryOf(Tensor tensor) const {
-  const TensorInfo& info = infoOf(tensor);
-  const Tensor shared = placement_.inPlace && info.written(entry()) ? info.mayBe.value_or(tensor) : tensor;
+  const std::optional<Tensor> other = mayShare(tensor, layouts().contains(kRopeCos));
+  const bool shares = placement_.inPlace && infoOf(tensor).written(entry()) && other;
+  const Tensor shared = shares ? *other : tensor;
   return layouts().at(shared).type == layouts().at(tensor).type ? shared : tensor;
 }
 

@@ -103,6 +103,7 @@ std::vector<int64_t> featureCounts(const Problem& problem) {
   if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
   if (problem.spec->isQuantizedPer(QuantizePer::Block))
     groups = std::lcm(groups, problem.spec->quantize->size);
+  if (const auto& rope = problem.spec->rope) groups = std::lcm(groups, 2 * problem.groups(rope->groups));
   std::vector<int64_t> counts;
   for (const int64_t base : {1, 7, 8, 64, 100, 768}) {
     const int64_t count = base % groups == 0 ? base : base < 64 ? base * groups : 0;

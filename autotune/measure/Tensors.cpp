@@ -41,6 +41,8 @@ Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
       return placed(Memory(elements * bytes(type)));
     case TensorShape::One:
       return random(1, 1, 0);
+    case TensorShape::PerPair:  // as many pairs as there may be
+      return random(elements / 2, 0, 0.5f);
     case TensorShape::PerRow:
       break;
   }

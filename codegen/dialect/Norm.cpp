@@ -102,7 +102,8 @@ bool SlabOp::isAcrossChannels() {
 
 LogicalResult SlabOp::verify() {
   for (Axis axis : getPer())
-    if (axis == Axis::Window || axis == Axis::Chunk || axis == Axis::Partial || axis == Axis::Block)
+    if (axis == Axis::Window || axis == Axis::Chunk || axis == Axis::Partial || axis == Axis::Block ||
+        axis == Axis::Pair)
       return emitOpError("has no axis '")
              << stringifyAxis(axis) << "'; legal: segment, row, feature, group, pre_group";
   auto kernel = getOperation()->getParentOfType<KernelOp>();
@@ -160,10 +161,15 @@ LogicalResult SweepOp::verify() {
     for (auto symbol : list.getAsRange<FlatSymbolRefAttr>())
       if (!SymbolTable::lookupSymbolIn(kernel, symbol))
         return emitOpError("names ") << symbol << ", which the kernel does not declare";
+  const ArrayAttr mates = getMatesAttr();
+  if (mates && !kernel.getRope()) return emitOpError("has mates in a kernel without rope");
+  for (Attribute symbol : mates ? mates.getValue() : ArrayRef<Attribute>())
+    if (!llvm::is_contained(getReads(), symbol))
+      return emitOpError("has the mate ") << symbol << ", which it does not read";
   Block& body = getBody().front();
-  if (body.getNumArguments() != getReads().size())
-    return emitOpError("reads ") << getReads().size() << " tensors but its region takes "
-                                 << body.getNumArguments() << " elements";
+  const size_t elements = getReads().size() + (mates ? mates.size() : 0);
+  if (body.getNumArguments() != elements)
+    return emitOpError("reads ") << elements << " elements but its region takes " << body.getNumArguments();
   auto yield = dyn_cast<YieldOp>(body.getTerminator());
   if (!yield) return emitOpError("must end in norm.yield");
   size_t wanted = getWrites().size() + getSums().size() + getPartials().size();

@@ -43,7 +43,8 @@ def Norm_Axis : Norm_Enum<"Axis", "an axis of a tensor, or of the index of a sla
     I32EnumCase<"Segment", 0, "segment">, I32EnumCase<"Row", 1, "row">, I32EnumCase<"Feature", 2, "feature">,
     I32EnumCase<"Group", 3, "group">, I32EnumCase<"PreGroup", 4, "pre_group">,
     I32EnumCase<"Window", 5, "window">, I32EnumCase<"Chunk", 6, "chunk">,
-    I32EnumCase<"Partial", 7, "partial">, I32EnumCase<"Block", 8, "block">]>;
+    I32EnumCase<"Partial", 7, "partial">, I32EnumCase<"Block", 8, "block">,
+    I32EnumCase<"Pair", 9, "pair">]>;
 def Norm_AxisAttr : EnumAttr<Norm_Dialect, Norm_Axis, "axis">;
 
 def Norm_AxesAttr : Norm_Attr<"Axes", "axes"> {
@@ -89,6 +90,16 @@ def Norm_CombinersAttr : Norm_Attr<"Combiners", "combiners"> {
   let returnType = "::llvm::ArrayRef<::normc::codegen::Combiner>";
   let constBuilderCall = "::normc::codegen::CombinersAttr::get($_builder.getContext(), $0)";
   let convertFromStorage = "$_self.getValue()";
+}
+
+def Norm_RopeAttr : Norm_Attr<"Rope", "rope"> {
+  let summary = "pairs of features that are turned";
+  let description = [{
+    The features are `runs` equal runs. In each the first `turned` ones are pairs, all if that is 0:
+    2 l and 2 l + 1 if `interleaved`, else l and l + turned / 2.
+  }];
+  let parameters = (ins "bool":$interleaved, "int64_t":$runs, "int64_t":$turned);
+  let assemblyFormat = "`<` struct(params) `>`";
 }
 
 def Norm_Strategy : Norm_Enum<"Strategy", "how statistics are divided between tasks (plan/Planner.h)", [

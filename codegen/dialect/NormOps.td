@@ -22,12 +22,13 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
     `pre_groups` divide the feature axis; `features` is absent if the kernel serves
     any number. `segments_are_one`: the segment axis has length 1. `numbers` names
     the scalar parameters in their order. `block` is the number of features of a block
-    of codes, which has one scale; without it a row has one.
+    of codes, which has one scale; without it a row has one. `rope`: the pairs of features
+    whose elements a sweep reads together.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$problem, Norm_LayoutAttr:$layout, TypeAttr:$statistics,
                    I64Attr:$groups, I64Attr:$pre_groups, OptionalAttr<I64Attr>:$features,
                    UnitAttr:$segments_are_one, StrArrayAttr:$numbers, OptionalAttr<I64Attr>:$block,
-                   OptionalAttr<Norm_ScheduleAttr>:$schedule);
+                   OptionalAttr<Norm_RopeAttr>:$rope, OptionalAttr<Norm_ScheduleAttr>:$schedule);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `` $layout attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
@@ -43,8 +44,8 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
 def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let summary = "an operand of the kernel";
   let description = [{
-    `axes` index it: segment, row, feature, group, block, window, or chunk: the chunks of
-    the phase whose number is `chunk_of`. A tensor with row and feature is X-sized.
+    `axes` index it: segment, row, feature, group, block, pair, window, or chunk: the chunks
+    of the phase whose number is `chunk_of`. A tensor with row and feature is X-sized.
     A tensor with the axis partial is one field of the partials of a call, in f64.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Norm_AxesAttr:$axes,
@@ -54,6 +55,8 @@ def Norm_TensorOp : Norm_Op<"tensor", [Symbol, HasParent<"KernelOp">]> {
   let extraClassDeclaration = [{
     bool hasAxis(Axis axis) { return ::llvm::is_contained(getAxes(), axis); }
     bool isXSized() { return hasAxis(Axis::Row) && hasAxis(Axis::Feature); }
+    /// True if elements along the axis have elements of the tensor of their own.
+    bool follows(Axis axis) { return hasAxis(axis) || (axis == Axis::Feature && hasAxis(Axis::Pair)); }
     bool isWorkspace() { return getRole() == package::Role::Workspace; }
     /// Returns the row of a call's tensor in runtime/abi/Operands.h; null for state, saved statistics and workspace.
     const TensorInfo* info();
@@ -127,19 +130,23 @@ def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
   let summary = "one pass over the elements of a slab";
   let description = [{
     The region computes one element. Its arguments are the elements of `reads` (in
-    the statistics type; a mask as i1). It yields one value for each of `writes`,
+    the statistics type; a mask as i1), then those of `mates` at the other feature of
+    the pair that `rope` of the kernel turns. It yields one value for each of `writes`,
     then one term for each result (reduced over the slab), then one term for each of
     `partials` (summed into that workspace over the axes that it lacks).
+    Of a tensor of pairs the element is that of the feature's pair: of @rope_cos 1 and
+    of @rope_sin 0 for a feature that is not turned, and of @rope_sin the negative for
+    the first of a pair. So a pair of m is turned by m * cos + mate of m * sin.
     `combiners` says how the terms are reduced, one for each result and then for each
     partial; without it all are added. Partials are always added: their workspace is
     cleared to 0.
     If `condition` is false nothing is read and the results are the identities.
   }];
-  let arguments = (ins Optional<I1>:$condition, Norm_Tensors:$reads, Norm_Tensors:$writes,
-                   Norm_Tensors:$partials, OptionalAttr<Norm_CombinersAttr>:$combiners);
+  let arguments = (ins Optional<I1>:$condition, Norm_Tensors:$reads, OptionalAttr<Norm_Tensors>:$mates,
+                   Norm_Tensors:$writes, Norm_Tensors:$partials, OptionalAttr<Norm_CombinersAttr>:$combiners);
   let results = (outs Variadic<AnyFloat>:$sums);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{ (`if` $condition^)? `reads` $reads `writes` $writes `into` $partials
+  let assemblyFormat = [{ (`if` $condition^)? `reads` $reads (`mates` $mates^)? `writes` $writes `into` $partials
                           (`by` $combiners^)? attr-dict-with-keyword $body (`:` type($sums)^)? }];
   let extraClassDeclaration = [{
     /// Returns the combiner of result i, or of partial i - the number of results.

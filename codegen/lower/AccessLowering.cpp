@@ -26,10 +26,11 @@ llvm::MaybeAlign Access::alignmentOf(TensorOp t, VectorType type) const {
 bool isUnshared(TensorOp t) {
   if (t.getRole() == package::Role::StateIn || t.getRole() == package::Role::StateOut) return false;
   const TensorInfo* info = t.info();
-  return !info || (!info->mayBe &&
-                   llvm::none_of(t->getParentOfType<KernelOp>().getOps<TensorOp>(), [&](TensorOp other) {
-                     return other.info() && other.info()->mayBe == info->tensor;
-                   }));
+  auto kernel = t->getParentOfType<KernelOp>();
+  auto shared = [&](const TensorInfo& of) { return mayShare(of.tensor, bool(kernel.getRope())); };
+  return !info || (!shared(*info) && llvm::none_of(kernel.getOps<TensorOp>(), [&](TensorOp other) {
+    return other.info() && shared(*other.info()) == info->tensor;
+  }));
 }
 
 AccessLowering::AccessLowering(Loops& loops, KernelOp kernel, PhaseOp phase, Arguments arguments,
@@ -155,6 +156,7 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
       return t.hasAxis(Axis::Feature) ? l_.add(first, at.feature) : first;
     }
     Value position = kernel_.getSegmentsAreOne() ? l_.index(0) : l_.mul(at.segment, stride.segment);
+    if (t.hasAxis(Axis::Pair)) return l_.add(l_.add(position, l_.mul(at.row, stride.row)), at.pair);
     if (!t.isXSized()) return l_.add(position, at.row);
     Value pitched = featuresLast_ ? at.row : at.feature, unit = featuresLast_ ? at.feature : at.row;
     // The features of a step are a number apart, whose distance is computed once, outside of loops.
@@ -185,7 +187,8 @@ Value AccessLowering::address(TensorOp t, const Coordinates& at) {
         return {l_.index(t.getWindow()), at.window};
       case Axis::Block:
         return {l_.div(features_, blockWidth()), kernel_.getBlock() ? at.block : l_.index(0)};
-      case Axis::Partial:  // has strides
+      case Axis::Partial:  // these have strides
+      case Axis::Pair:
         break;
       case Axis::Chunk:  // always the first axis
         return {l_.index(1), t.chunkPhase() == phase_.number() ? task() : at.chunk};
@@ -231,6 +234,16 @@ Value AccessLowering::load(TensorOp t, Value address, int64_t lanes, Value mask)
   auto type = VectorType::get({lanes}, access_.stored(t));
   Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
   return widened(t, vector::MaskedLoadOp::create(b, l_.loc, type, buffer(t), address, mask, none));
+}
+
+Value AccessLowering::gather(TensorOp t, Value address, Value offsets, Value mask) {
+  OpBuilder& b = l_.b;
+  const int64_t lanes = cast<VectorType>(offsets.getType()).getDimSize(0);
+  auto type = VectorType::get({lanes}, access_.stored(t));
+  if (!mask) mask = l_.laneMask(l_.index(lanes), lanes);
+  Value none = arith::ConstantOp::create(b, l_.loc, b.getZeroAttr(type));
+  return widened(
+      t, vector::GatherOp::create(b, l_.loc, type, buffer(t), ValueRange{address}, offsets, mask, none));
 }
 
 void AccessLowering::store(TensorOp t, Value address, Value value, Value mask,

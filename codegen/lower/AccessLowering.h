@@ -16,7 +16,7 @@ namespace normc::codegen {
 
 /// Indices of one element along the axes. Axes that a tensor does not have are ignored.
 struct Coordinates {
-  mlir::Value segment, row, feature, group, window, chunk, partial, block;
+  mlir::Value segment, row, feature, group, window, chunk, partial, block, pair;
 };
 
 /// True for X-sized operands, the mask and partials: the caller gives their strides.
@@ -104,6 +104,8 @@ class AccessLowering {
   /// Loads elements and converts them to the statistics type; a mask to i1, an i64 or a field of a partial
   /// not at all. `lanes` 0: a scalar. Lanes outside `mask` (i1 lanes) are 0.
   mlir::Value load(TensorOp, mlir::Value address, int64_t lanes, mlir::Value mask);
+  /// Loads an element of each lane, at `address` + `offsets` (32-bit integers), as `load`.
+  mlir::Value gather(TensorOp, mlir::Value address, mlir::Value offsets, mlir::Value mask);
   /// The two parts of a load without a mask: the stored element, and its conversion to the statistics type.
   /// `alignment` in bytes, if the caller knows a larger one than an element's.
   mlir::Value loadStored(TensorOp t, mlir::Value address, int64_t lanes,

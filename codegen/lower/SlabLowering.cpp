@@ -131,6 +131,8 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
     for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
   };
   lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
+  s.firstMate = s.reads.size();
+  if (auto mates = op.getMates()) lookup(*mates, s.reads);
   // The axis of the innermost loop, and the axis along which replicas differ.
   bool column = kind_ == Kind::Column && !isAcrossChannels();
   const Axis contiguous = f_.kernel().contiguousAxis();
@@ -139,7 +141,7 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   for (TensorOp t : s.reads) {
     // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
     const bool ofOneSegment = !t.hasAxis(Axis::Segment) || slab_.isPer(Axis::Segment);
-    s.hoisted.push_back(!t.hasAxis(inner) && !(column && !ofOneSegment));
+    s.hoisted.push_back(!t.follows(inner) && !(column && !ofOneSegment));
     // Those of a step across channels are features of one group in one segment.
     s.shared.push_back(!t.hasAxis(across) &&
                        (isAcrossChannels() || (!t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group))));
@@ -158,6 +160,15 @@ SmallVector<Combiner> SlabLowering::SweepParts::combinersOf(size_t replicas, siz
   for (size_t r = 0; r < replicas; ++r)
     for (Combiner combiner : combiners) all.append(unroll, combiner);
   return all;
+}
+
+Value SlabLowering::loadRead(const SweepParts& s, size_t i, const Coordinates& at, int64_t lanes,
+                             Value mask) {
+  TensorOp t = s.reads[i];
+  const bool mate = i >= s.firstMate;
+  if (!mate && !t.hasAxis(Axis::Pair)) return f_.load(t, f_.address(t, at), lanes, mask);
+  PairLowering pairs(l_, f_, side_);
+  return mate ? pairs.mates(t, at, lanes, mask) : pairs.ofPairs(t, at, lanes, mask);
 }
 
 void SlabLowering::hoist(const SweepParts& s, Replica& replica) {

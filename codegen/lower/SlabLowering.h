@@ -6,7 +6,7 @@
 // stores and when, how rows are counted, and from which elements a shift is estimated.
 #pragma once
 
-#include "codegen/lower/AccessLowering.h"
+#include "codegen/lower/PairLowering.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace normc::codegen {
@@ -30,7 +30,10 @@ class SlabLowering {
   /// A sweep whose operands have been looked up once.
   struct SweepParts {
     SweepOp op;
+    /// Those of mates are behind the other reads.
     llvm::SmallVector<TensorOp> reads, writes, partials;
+    size_t firstMate = 0;
+    bool turns() const { return firstMate < reads.size(); }
     llvm::SmallVector<bool> hoisted;        ///< of reads: one value for each replica, loaded before the loop
     llvm::SmallVector<bool> shared;         ///< of reads: the same element for every replica
     llvm::SmallVector<bool> runPartial;     ///< of partials: summed along the contiguous axis first
@@ -40,6 +43,8 @@ class SlabLowering {
     llvm::SmallVector<Combiner> combinersOf(size_t replicas, size_t unroll) const;
   };
   SweepParts partsOf(SweepOp);  ///< of the slab that is being lowered
+  /// Loads what argument i of a sweep takes for the features from at.feature on.
+  mlir::Value loadRead(const SweepParts&, size_t i, const Coordinates& at, int64_t lanes, mlir::Value mask);
   void hoist(const SweepParts&, Replica&);
 
   using Kind = SlabKind;
@@ -136,9 +141,10 @@ class SlabLowering {
   mlir::Value segment_;      ///< of all units that are being lowered, where a loop over segments is around
   SlabOp slab_;              ///< the slab that is being lowered, and its kind
   Kind kind_ = Kind::Run;
-  int64_t lanes_ = 0;       ///< of scalar code: those of a vector in a column slab, else 0
-  mlir::Value laneMask_;    ///< of the last vector of a column
-  mlir::Value runBegin_;    ///< first index of a slab along the contiguous axis
+  int64_t lanes_ = 0;         ///< of scalar code: those of a vector in a column slab, else 0
+  mlir::Value laneMask_;      ///< of the last vector of a column
+  mlir::Value runBegin_;      ///< first index of a slab along the contiguous axis
+  std::optional<Side> side_;  ///< of the pairs that `rope` turns, in a loop over the pairs of a run
   mlir::Value blockWidth_;  ///< the elements of a block of the run that is being lowered; null: the whole run
   int64_t probeWidth_ = 1;  ///< lanes that a probe loads at once
   /// The rows that the shift of a column is estimated from, or the valid rows with a mask: 4, 8 or 16. If the

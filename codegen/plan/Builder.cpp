@@ -129,16 +129,24 @@ static std::optional<int64_t> blockOf(const Problem& problem) {
   return spec.isQuantizedPer(QuantizePer::Block) ? std::optional(spec.quantize->size) : std::nullopt;
 }
 
+static RopeAttr ropeOf(MLIRContext* context, const Problem& problem) {
+  const auto& rope = problem.spec->rope;
+  if (!rope) return {};
+  return RopeAttr::get(context, rope->pairs == Pairs::Interleaved, problem.groups(rope->groups),
+                       rope->features.value_or(0));
+}
+
 KernelBuilder::KernelBuilder(ModuleOp module, const Problem& problem, StringRef symbol)
     : problem_(problem), spec_(plannedSpec(problem)), builder_(module.getContext()) {
   statistics_ = typeOf(builder_, problem.statistics());
   builder_.setInsertionPointToEnd(module.getBody());
   auto features = problem.features ? builder_.getI64IntegerAttr(*problem.features) : IntegerAttr();
-  kernel_ = KernelOp::create(builder_, loc(), symbol, problem.text(), problem.layout, statistics_,
-                             problem.groups(problem.spec->groups),
-                             problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1, features,
-                             /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec),
-                             integerOr(blockOf(problem)), ScheduleAttr());
+  kernel_ =
+      KernelOp::create(builder_, loc(), symbol, problem.text(), problem.layout, statistics_,
+                       problem.groups(problem.spec->groups),
+                       problem.spec->pre ? problem.groups(problem.spec->pre->groups) : 1, features,
+                       /*segments_are_one=*/!problem.segmented, numberNames(builder_, *problem.spec),
+                       integerOr(blockOf(problem)), ropeOf(module.getContext(), problem), ScheduleAttr());
   kernel_.getBody().emplaceBlock();
   builder_.setInsertionPointToEnd(&kernel_.getBody().front());
   if (isTaken(infoOf(kMask), problem.entry, hasOf(problem))) argument(normc::name(kMask));
@@ -171,6 +179,8 @@ static SmallVector<Axis, 3> axesOf(TensorShape shape) {
       return {Axis::Segment, Axis::Feature};
     case TensorShape::PerBlock:
       return {Axis::Segment, Axis::Row, Axis::Block};
+    case TensorShape::PerPair:
+      return {Axis::Segment, Axis::Row, Axis::Pair};
     case TensorShape::One:
       return {};
   }
@@ -194,6 +204,10 @@ bool KernelBuilder::hasSaved(StringRef name) const {
 }
 bool KernelBuilder::hasState(StringRef name) const { return findField(stateFields(problem_), name); }
 bool KernelBuilder::hasPartial(StringRef name) const { return findField(partialFields(problem_), name); }
+
+bool KernelBuilder::hasFeatures(StringRef tensor) const {
+  return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, tensor)).hasAxis(Axis::Feature);
+}
 
 StringRef KernelBuilder::stateIn(StringRef name) {
   auto fields = stateFields(problem_);
@@ -327,7 +341,7 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
     all.resize(s.sums + s.partials.size(), Combiner::Add);
     combiners = CombinersAttr::get(builder_.getContext(), all);
   }
-  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols({}), symbols({}),
+  auto op = SweepOp::create(builder_, loc(), sums, s.condition.value, symbols({}), ArrayAttr(), symbols({}),
                             symbols(s.partials), combiners);
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
@@ -335,6 +349,7 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
   Element e(*this, parts, body);
   YieldOp::create(builder_, loc(), unwrap(element(e)));
   op.setReadsAttr(symbols(e.reads()));
+  if (const auto mates = e.mates(); !mates.empty()) op.setMatesAttr(symbols(mates));
   op.setWritesAttr(symbols(llvm::map_to_vector<4>(s.writes, [&](StringRef name) { return argument(name); })));
   return wrap(op.getSums());
 }

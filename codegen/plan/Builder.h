@@ -96,6 +96,8 @@ class KernelBuilder {
   bool hasSaved(llvm::StringRef field) const;
   bool hasState(llvm::StringRef field) const;
   bool hasPartial(llvm::StringRef field) const;
+  /// True if a declared tensor has an element for each feature.
+  bool hasFeatures(llvm::StringRef tensor) const;
 
   //===-- Structure -------------------------------------------------------===//
   void phase(llvm::StringRef name, PhaseRole role, Axes units, llvm::function_ref<void()> body,

@@ -18,6 +18,7 @@ Parts::Parts(KernelBuilder& k) : k_(k) {
     is(Part::ModOffset, k.numberOfTask("mod_offset"));
   }
   if (spec.modulate && spec.modulate->shift) argument(Part::ModShift, "mod_shift");
+  if (spec.rope) argument(Part::RopeCos, "rope_cos"), argument(Part::RopeSin, "rope_sin");
   if (!spec.hasStream() || !isBackward(k.problem().entry)) return;
   argument(Part::ResidualOut, "residual_out");
   argument(Part::DresidualOut, "dresidual_out");
@@ -42,14 +43,42 @@ void Parts::parameters() {
 Num Element::operator[](Part part) {
   const Parts::Bound& bound = parts_.bound_[size_t(part)];
   if (bound.symbol.empty()) return bound.value;
-  auto at = llvm::find_if(read_, [&](Part r) { return parts_.bound_[size_t(r)].symbol == bound.symbol; });
+  return isMate() ? ofMate(part) : argument(part);
+}
+
+Num Element::argument(Part part) {
+  const std::string& symbol = parts_.bound_[size_t(part)].symbol;
+  const size_t first = isMate() ? mate_->read_.size() : 0;
+  auto at = llvm::find_if(read_, [&](Part r) { return parts_.bound_[size_t(r)].symbol == symbol; });
   if (at == read_.end()) {
     at = llvm::find_if(read_, [&](Part r) { return r > part; });
     mlir::Type type = part == Part::Mask ? mlir::Type(k_.ops().getI1Type()) : k_.statisticsType();
-    region_.insertArgument(unsigned(at - read_.begin()), type, k_.loc());
+    region_.insertArgument(unsigned(first + (at - read_.begin())), type, k_.loc());
     at = read_.insert(at, part);
   }
-  return {&k_, region_.getArgument(unsigned(at - read_.begin()))};
+  return {&k_, region_.getArgument(unsigned(first + (at - read_.begin())))};
+}
+
+// Only a tensor of features has another element there. The angle of a pair is one.
+Num Element::ofMate(Part part) {
+  if (part == Part::RopeSin) return -(*mate_)[part];
+  const Parts::Bound& bound = parts_.bound_[size_t(part)];
+  const llvm::StringRef symbol = bound.declare ? (k_.*bound.declare)(bound.name) : bound.symbol;
+  if (!k_.hasFeatures(symbol)) return (*mate_)[part];
+  (void)(*mate_)[part];  // a tensor that has mates is read itself
+  return argument(part);
+}
+
+Element& Element::mate() {
+  if (!mate_) {
+    ownMate_ = std::make_unique<Element>(k_, parts_, region_);
+    mate_ = ownMate_.get(), mate_->mate_ = this;
+  }
+  return *mate_;
+}
+
+llvm::SmallVector<llvm::StringRef, 8> Element::mates() const {
+  return ownMate_ ? ownMate_->reads() : llvm::SmallVector<llvm::StringRef, 8>();
 }
 
 llvm::SmallVector<llvm::StringRef, 8> Element::reads() const {
@@ -113,8 +142,15 @@ Num Element::modulated() {
   return once(modulated_, [&] { return add(multiply(affine(), modFactor()), (*this)[Part::ModShift]); });
 }
 
+Num Element::turned() {
+  if (!k_.spec().rope) return modulated();
+  return once(turned_, [&] {
+    return modulated() * (*this)[Part::RopeCos] + mate().modulated() * (*this)[Part::RopeSin];
+  });
+}
+
 Num Element::beforeActivation() {
-  Num gated = multiply(modulated(), gate(/*before=*/false));
+  Num gated = multiply(turned(), gate(/*before=*/false));
   return k_.spec().hasResidual(/*after=*/true) ? add(gated, (*this)[Part::Residual]) : gated;
 }
 
@@ -131,7 +167,14 @@ Num Element::arrived() {
               [&] { return (*this)[Part::Dy] * activationSlope(k_, activation, beforeActivation()); });
 }
 
-Num Element::modulatedGradient() { return multiply(arrived(), gate(/*before=*/false)); }
+Num Element::turnedGradient() { return multiply(arrived(), gate(/*before=*/false)); }
+
+Num Element::modulatedGradient() {
+  if (!k_.spec().rope) return turnedGradient();
+  return once(modulatedGradient_, [&] {
+    return turnedGradient() * (*this)[Part::RopeCos] - mate().turnedGradient() * (*this)[Part::RopeSin];
+  });
+}
 
 Num Element::gradient() {
   return once(gradient_, [&] { return multiply(modulatedGradient(), modFactor()); });
@@ -185,7 +228,7 @@ Num Element::dx() {
 Num Element::dresidual() { return k_.spec().hasResidual(/*after=*/true) ? where(kept(), arrived()) : dh(); }
 
 Num Element::gradientOfPhi() {
-  return k_.spec().gate->before ? dh() * (*this)[Part::X] : arrived() * modulated();
+  return k_.spec().gate->before ? dh() * (*this)[Part::X] : arrived() * turned();
 }
 
 Num Element::dgateTerm() { return where(kept(), gradientOfPhi()); }

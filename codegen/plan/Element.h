@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 
 #include "codegen/plan/Builder.h"
@@ -33,6 +34,8 @@ enum class Part : unsigned {
   Gate,      ///< z
   ModScale,
   ModShift,
+  RopeCos,
+  RopeSin,
   ResidualOut,  ///< h, where a kernel reads what it or the forward has stored
   DresidualOut,
   Mask,
@@ -113,17 +116,27 @@ class Element {
   /// Returns `value` where the condition holds, else 0. An absent condition always holds.
   Num where(Num condition, Num value);
 
-  /// Declares the tensors that were read, and returns them in the order of the region's arguments.
+  /// Declares the tensors that were read, and returns them in the order of the region's arguments. Those of
+  /// mates are behind them.
   llvm::SmallVector<llvm::StringRef, 8> reads() const;
+  llvm::SmallVector<llvm::StringRef, 8> mates() const;
 
  private:
+  /// Returns the element that `rope` turns together with this one: the other of its pair.
+  Element& mate();
+  bool isMate() const { return mate_ && !ownMate_; }
+  /// Returns an operand of a mate.
+  Num ofMate(Part);
+  Num argument(Part);
   Num gate(bool before);  ///< phi(z), absent if the norm has no gate there
   Num factor();           ///< what the affine multiplies by
   Num modFactor();        ///< what `modulate` multiplies by
   Num affine();           ///< v
   Num modulated();        ///< m
+  Num turned();           ///< R m
   Num beforeActivation();
   Num arrived();            ///< the gradient before the activation
+  Num turnedGradient();     ///< that of R m
   Num modulatedGradient();  ///< that of m
   Num rho();
   Num dh();
@@ -137,8 +150,11 @@ class Element {
   KernelBuilder& k_;
   const Parts& parts_;
   mlir::Block& region_;
-  llvm::SmallVector<Part, 8> read_;  ///< in their order
-  Num sum_, input_, centred_, normalized_, gate_, affine_, modulated_, arrived_, gradient_, dh_;
+  Element* mate_ = nullptr;
+  std::unique_ptr<Element> ownMate_;  ///< of an element that is no mate itself
+  llvm::SmallVector<Part, 8> read_;   ///< in their order
+  Num sum_, input_, centred_, normalized_, gate_, affine_, modulated_, turned_, arrived_;
+  Num modulatedGradient_, gradient_, dh_;
 };
 
 }  // namespace normc::codegen

@@ -38,9 +38,25 @@ static std::optional<std::string> whyNotScaled(const Problem& problem, Strategy 
          "; their size has to divide it";
 }
 
+/// Returns why the slabs of a strategy do not have both features of a pair that `rope` turns.
+static std::optional<std::string> whyNotTurned(const Problem& problem, Strategy strategy) {
+  const Spec& spec = *problem.spec;
+  if (!spec.rope) return std::nullopt;
+  if (spec.reduce == Reduce::Segment)
+    return "the two features of a pair that `rope` turns have statistics of their own in each segment: "
+           "reduce "
+           "rows, features or segment_features";
+  if (strategy == Strategy::Split)
+    return "`rope` turns pairs of features, of which a task may have one: strategy resident";
+  if (strategy == Strategy::Resident && spec.perFeature())
+    return "`rope` turns pairs of features, of which a column slab has one: strategy streamed";
+  return std::nullopt;
+}
+
 std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy) {
   const Spec& spec = *problem.spec;
   if (auto reason = whyNotScaled(problem, strategy)) return reason;
+  if (auto reason = whyNotTurned(problem, strategy)) return reason;
   bool channelsFirst = problem.layout == Layout::ChannelsFirst;
   if (channelsFirst && spec.pre) return "group scaling of rows needs layout features_last";
   if (isOverRanks(problem.entry) && strategy != Strategy::Streamed)
@@ -80,6 +96,7 @@ std::optional<std::string> whyNoStrategy(const Problem& problem) {
 std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
   if (problem.spec->quantize && !isBackward(problem.entry))
     return "quantized output: only MLIR for a CPU stores codes";
+  if (problem.spec->rope) return "`rope`: only MLIR for a CPU turns pairs of features";
   if (problem.output && *problem.output != problem.data)
     return "y of another type than x: only MLIR for a CPU stores it";
   if (problem.layout == Layout::FeaturesLast) return std::nullopt;

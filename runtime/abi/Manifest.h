@@ -85,7 +85,8 @@ inline Shape factorsOf(TensorShape shape) {
       return {kSegments, kRows};
     case TensorShape::PerSegment:
       return {kSegments, kFeatures};
-    case TensorShape::PerBlock:  // of a number of blocks that depends on the kernel
+    case TensorShape::PerBlock:  // of blocks or pairs, whose number depends on the kernel
+    case TensorShape::PerPair:
       return {kSegments, kRows};
     case TensorShape::One:
       return {};
@@ -182,7 +183,9 @@ struct Kernel {
   int64_t alignment = 0;  ///< CUDA: required by the phases' `symbol`, in bytes; 0: the size of an element
   /// Divides every legal number of features, because all groups have the same size.
   int64_t featuresMultiple = 1;
-  int64_t block = 0;  ///< features of a block of codes, which has one scale; 0: all
+  int64_t block = 0;   ///< features of a block of codes, which has one scale; 0: all
+  int64_t runs = 0;    ///< runs of features in which pairs are turned; 0: none are
+  int64_t turned = 0;  ///< features of a run that are turned; 0: all
   std::string device = "cpu", isa;
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
@@ -208,6 +211,8 @@ struct Kernel {
   std::string strategy() const { return schedule.substr(0, schedule.find(',')); }
   /// Returns how many scales of codes a row has.
   int64_t blocks(int64_t features) const { return block ? features / block : 1; }
+  /// Returns how many pairs of a run are turned. Only if there are runs.
+  int64_t pairs(int64_t features) const { return (turned ? turned : features / runs) / 2; }
 };
 
 struct Blob {

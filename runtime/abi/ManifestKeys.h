@@ -162,6 +162,8 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
     if (!k.parts.features) k.featuresMultiple = multipleOf(k.parts.bindings);
   if (!k.parts.features) ar.later("features_multiple", k.featuresMultiple, Whole{1});
   ar.maybe("block", k.block, Whole{0});
+  ar.maybe("runs", k.runs, Whole{0});
+  ar.maybe("turned", k.turned, Whole{0});
   if (Ar::kForPeople) ar.maybe("selection", k.selection, Most{kMaxLines});
   if (k.onCuda()) {
     ar.later("cubin", k.cubin, Whole{});

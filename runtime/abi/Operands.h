@@ -38,6 +38,8 @@ enum Tensor : uint8_t {
   kCodes,
   kQuantScale,
   kQuantScaleOut,
+  kRopeCos,
+  kRopeSin,
   kTensorCount
 };
 
@@ -48,6 +50,7 @@ enum class TensorShape : uint8_t {
   PerRow,      ///< segments and rows
   PerSegment,  ///< segments and features, contiguous
   PerBlock,    ///< segments, rows and blocks of features, contiguous
+  PerPair,     ///< segments, rows and pairs of features, with strides
   One,         ///< a single element
 };
 
@@ -93,6 +96,7 @@ struct Has {
   bool stream = false;  ///< the sum of input and residual is an output of forward
   bool gate = false, gateBefore = false;
   bool modScale = false, modShift = false;
+  bool rope = false;
   /// The gradient of the residual is neither that of x nor that of y.
   bool ownResidualGradient = false;
   TensorShape gateShape = TensorShape::Elements, modulationShape = TensorShape::PerSegment;
@@ -112,7 +116,7 @@ struct TensorInfo {
   TakenBy takenBy;
   Direction direction;
   bool Has::* needs = nullptr;       ///< null: all norms take it
-  std::optional<Tensor> mayBe = {};  ///< for an output: the input whose memory and strides it may share
+  std::optional<Tensor> mayBe = {};  ///< for an output: `mayShare`, of norms without `rope`
   /// Null: `takenBy` holds. Else, where it is true, the tensor enters the statistics: entries that take x
   /// take it.
   bool Has::* before = nullptr;
@@ -162,6 +166,8 @@ inline constexpr auto kTensorTable = [] {
       {kCodes,        "codes",          Elements,   Codes,  Forward,  Written,        &Has::codes},
       {kQuantScale,   "quant_scale",    One,        Scale,  Forward,  Read,           &Has::quantScale},
       {kQuantScaleOut,"quant_scale_out",PerBlock,   Scales, Forward,  Written,        &Has::quantScaleOut},
+      {kRopeCos,      "rope_cos",       PerPair,    Scale,  Factor,   Read,           &Has::rope},
+      {kRopeSin,      "rope_sin",       PerPair,    Scale,  Factor,   Read,           &Has::rope},
   }};
   // clang-format on
 }();
@@ -181,6 +187,12 @@ constexpr TensorShape shapeOf(Tensor tensor, const Has& has) {
 /// True if the tensor has rows and features.
 constexpr bool isXSized(Tensor tensor, const Has& has) {
   return shapeOf(tensor, has) == TensorShape::Elements;
+}
+
+/// Returns the input whose memory and strides an output may share; empty if there is none. A norm that turns
+/// pairs of features reads each input twice, the second time after it has written a part of the row.
+constexpr std::optional<Tensor> mayShare(Tensor output, bool turnsPairs) {
+  return turnsPairs ? std::nullopt : infoOf(output).mayBe;
 }
 
 /// Returns the type of a tensor's elements for a problem of these types.

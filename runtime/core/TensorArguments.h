@@ -30,7 +30,9 @@ inline constexpr std::array<const DLTensor * normc_args::*, kTensorCount> kTenso
     &normc_args::dmod_shift,
     &normc_args::codes,
     &normc_args::quant_scale,
-    &normc_args::quant_scale_out};
+    &normc_args::quant_scale_out,
+    &normc_args::rope_cos,
+    &normc_args::rope_sin};
 static_assert(kTensorArguments.back(), "each tensor of the table has a field");
 
 }  // namespace normc

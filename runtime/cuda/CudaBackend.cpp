@@ -21,7 +21,8 @@ constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
 bool hasStrides(const Operand& operand) {
   if (operand.role == Role::Partials) return true;
   return operand.role == Role::Tensor &&
-         (operand.tensorShape == TensorShape::Elements || operand.tensorShape == TensorShape::PerRow);
+         (operand.tensorShape == TensorShape::Elements || operand.tensorShape == TensorShape::PerRow ||
+          operand.tensorShape == TensorShape::PerPair);
 }
 
 int64_t gridY(const Launch& launch, const Sizes& sizes) {

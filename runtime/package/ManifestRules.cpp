@@ -84,6 +84,8 @@ class Judge {
     }
     require(sized || parts.entry == Entry::Commit, {"operands"},
             "one of " + namesOf(givesSizes) + " must be among them");
+    require(kernel_.runs > 0 || !(hasOperand(kRopeCos) || hasOperand(kRopeSin)), {"runs"},
+            "a kernel that turns pairs of features has runs of them");
     otherTensors();
     if (kernel_.onCuda() && !fault_) cuda();
     return fault_;

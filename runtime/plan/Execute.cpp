@@ -87,10 +87,15 @@ normc_status Plan::bindTensors(Call& call) const {
       case TensorShape::One:
         NORMC_TRY(bindOne(rules, *tensor, view));
         break;
+      case TensorShape::PerPair:
+        NORMC_TRY(
+            bindPairs(rules, *tensor, source, call.sizes, general.info().pairs(call.sizes.features), view));
+        break;
     }
     Region region = {info.name, view.begin(), view.end(), operand.written(),
                      operand.tensorShape == TensorShape::Elements ? &view : nullptr};
-    if (info.mayBe && call.views[*info.mayBe].width == view.width) region.mayBe = regionOfTensor[*info.mayBe];
+    const std::optional<Tensor> shared = mayShare(which, general.info().runs > 0);
+    if (shared && call.views[*shared].width == view.width) region.mayBe = regionOfTensor[*shared];
     regionOfTensor[i] = call.regions.add(region);
   }
   return source.tensor ? NORMC_OK : sizesOfPartials(call);

@@ -39,6 +39,8 @@ normc_tensor_shape shapeOf(TensorShape shape) {
       return NORMC_TENSOR_PER_BLOCK;
     case TensorShape::One:
       return NORMC_TENSOR_ONE;
+    case TensorShape::PerPair:
+      return NORMC_TENSOR_PER_PAIR;
   }
   return NORMC_TENSOR_ELEMENTS;
 }
@@ -79,6 +81,7 @@ normc_status Plan::describeTensor(size_t index, normc_tensor_info* out) const {
     info.shape = shapeOf(shapeIn(kernel(), tensor));
     if (same) info.same_as = name(*same).data();
     if (info.shape == NORMC_TENSOR_PER_BLOCK) info.block = kernel().block;
+    if (info.shape == NORMC_TENSOR_PER_PAIR) info.runs = kernel().runs, info.pairs = kernel().turned / 2;
     return writeStruct(info, out, "normc_tensor_info");
   }
   return fail(NORMC_OUT_OF_RANGE, "there is no tensor ", index, "; there are ", count);

@@ -274,6 +274,32 @@ normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
+normc_status bindPairs(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
+                       const Sizes& sizes, int64_t pairs, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  const DLTensor& x = *source.tensor;
+  int64_t count;
+  NORMC_TRY(checkBasics(name, given, rules.type, *rules.place, count));
+  const DLTensor tensor = walked(given, count);
+  const int32_t last = x.ndim - 1, firstRow = rules.problem->segmented ? 1 : 0;
+  bool fits = tensor.ndim == x.ndim && tensor.shape[last] == pairs;
+  for (int32_t i = 0; fits && i < last; ++i) fits = tensor.shape[i] == x.shape[i];
+  if (!fits)
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
+                " with pairs in place of features, ", sizes.totalRows(), " rows of ", pairs, "; it has ",
+                count, " elements in ", tensor.ndim, " dimensions");
+  if (pairs > 1 && strideOf(tensor, last) != 1)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, last), " in dimension ", last,
+                ", along its pairs; it must be 1 there");
+  Axis rows;
+  NORMC_TRY(collapse(name, tensor, firstRow, last, rows));
+  view = {address(tensor), bytes(rules.type),
+          sizes.segments,  rows.size,
+          pairs,           firstRow ? strideOf(tensor, 0) : 0,
+          rows.stride};
+  return checkStrides(name, view, rules.written);
+}
+
 normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view) {
   const std::string_view name = normc::name(rules.which);
   int64_t count;

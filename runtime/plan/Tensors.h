@@ -69,6 +69,10 @@ normc_status bindField(const ArgumentName& name, const Field& field, const DLTen
 normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
                         const Sizes& sizes, int64_t block, View& view);
 
+/// Checks a tensor of shape PerPair, of so many pairs in a row.
+normc_status bindPairs(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+                       const Sizes& sizes, int64_t pairs, View& view);
+
 /// Checks a tensor of shape One.
 normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view);
 

@@ -45,8 +45,8 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
               EXPECT_EQ(llvm::cantFail(bound->parse(candidate.schedule))->text(), candidate.schedule);
             }
             const bool rows = problem->spec->reduce == Reduce::Features;
-            const bool codes = problem->spec->quantize && !isBackward(entry);
-            EXPECT_EQ(candidates.empty(), codes || (channelsFirst && (isOverRanks(entry) || rows)))
+            const bool ofCpus = problem->spec->rope || (problem->spec->quantize && !isBackward(entry));
+            EXPECT_EQ(candidates.empty(), ofCpus || (channelsFirst && (isOverRanks(entry) || rows)))
                 << bound->whyIllegal().value_or("no reason given");
             ++served;
           }

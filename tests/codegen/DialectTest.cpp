@@ -113,9 +113,15 @@ TEST_F(Dialect, SweepNamesOnlyDeclaredTensors) {
             "'norm.sweep' op names @z, which the kernel does not declare\n");
 }
 
+TEST_F(Dialect, SweepHasMatesOfWhatItReadsInAKernelWithRope) {
+  EXPECT_EQ(errorOf(slab("norm.sweep reads [@x] mates [@x] writes [] into [] {\n^bb0(%x: f32, %m: f32):\n"
+                         "  norm.yield\n}\n")),
+            "'norm.sweep' op has mates in a kernel without rope\n");
+}
+
 TEST_F(Dialect, SweepTakesOneElementOfEachTensorItReads) {
   EXPECT_EQ(errorOf(slab("norm.sweep reads [@x] writes [] into [] {\n  norm.yield\n}\n")),
-            "'norm.sweep' op reads 1 tensors but its region takes 0 elements\n");
+            "'norm.sweep' op reads 1 elements but its region takes 0\n");
 }
 
 TEST_F(Dialect, SweepYieldsWritesSumsAndPartials) {
@@ -169,8 +175,9 @@ TEST_F(Dialect, SlabKnowsItsAxes) {
   EXPECT_EQ(errorOf(slab("", "column", "window")),
             "'norm.slab' op has no axis 'window'; legal: segment, row, feature, group, pre_group\n");
   const std::string unknown = errorOf(slab("", "column", "channel"));
-  EXPECT_NE(unknown.find("one of [segment, row, feature, group, pre_group, window, chunk, partial, block]"),
-            std::string::npos)
+  EXPECT_NE(
+      unknown.find("one of [segment, row, feature, group, pre_group, window, chunk, partial, block, pair]"),
+      std::string::npos)
       << unknown;
 }
 

@@ -93,7 +93,8 @@ TEST_P(Kernels, PassEveryStage) {
     EXPECT_FALSE(std::regex_search(*assembly, call)) << "a kernel calls nothing but its own phase";
     EXPECT_FALSE(std::regex_search(*assembly, scalarStream));
     // A register of the schedule's width, as a sweep's loads name it.
-    std::string wide = arm ? "\tq" : schedule.vector * bytes(problem.statistics()) == 64 ? "%zmm" : "%ymm";
+    const int64_t width = schedule.vector * bytes(problem.statistics());
+    const std::string wide = arm ? "\tq" : width == 64 ? "%zmm" : width == 16 ? "%xmm" : "%ymm";
     const bool applies = sweeps->find("norm.phase @apply") != std::string::npos;
     const std::string phase = phaseOf(*assembly, commits ? "finish" : applies ? "apply" : "statistics");
     EXPECT_NE(phase.find(wide), std::string::npos) << "no vector code in the sweep";

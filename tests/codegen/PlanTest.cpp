@@ -270,7 +270,7 @@ TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
           EXPECT_FALSE(cpu::strategies(*problem).empty()) << problem->text();
           const bool onCpuAlone =
               (channelsFirst && (isOverRanks(entry) || norm.spec->reduce == Reduce::Features)) ||
-              (norm.spec->quantize && !isBackward(entry));
+              norm.spec->rope || (norm.spec->quantize && !isBackward(entry));
           EXPECT_EQ(legalStrategies(*problem).empty(), onCpuAlone) << problem->text();
         }
 }

@@ -58,6 +58,8 @@ const Row kTable[] = {
     {"gated_rms_norm", "", "", "2R 1W", "3R 2W", "2R 1W"},
     {"delta_gated_rms_norm", "", "", "2R 1W", "3R 2W", "2R 1W"},
     {"adaptive_layer_norm_zero", "", "", "2R 2W", "4R 2W", "2R 2W"},
+    {"qk_norm_rope", "", "", "1R 1W", "2R 1W"},
+    {"layer_norm_channels", "", "", "1R 1W", "2R 1W"},
     {"resnet_tail", "3R 1W", "6R 2W", "2R 1W", "3R 2W", "2R 1W", "3R 2W"},
 };
 
@@ -233,6 +235,8 @@ TEST(Traffic, OfWhatSurroundsANormIsThatOfItsTensors) {
       {"rms_norm", "modulate scale, shift", resident, 2, 3},
       {"rms_norm", "modulate scale, shift, per = row", resident, 4, 6},
       {"rms_norm", "activation silu", resident, 2, 3},
+      {"rms_norm", "rope half", resident, 2, 3},
+      {"rms_norm", "rope interleaved\n  gate silu", resident, 3, 5},
       {"rms_norm", "quantize e4m3(per = block, size = 16)", resident, 2, 3},
       {"rms_norm", "residual before\n  quantize int8", resident, 4, 4},
       {"batch_norm", "quantize int8(per = tensor)", streamed, 3, 5},

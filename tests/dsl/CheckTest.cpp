@@ -498,6 +498,7 @@ TEST(Check, RandomSpecsAreLegal) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     EXPECT_EQ(text(checkSpec(randomSpec(seed))), "") << "seed " << seed;
     EXPECT_EQ(text(checkSpec(randomQuantizedSpec(seed))), "") << "seed " << seed;
+    EXPECT_EQ(text(checkSpec(randomRopeSpec(seed))), "") << "seed " << seed;
   }
 }
 

@@ -172,7 +172,6 @@ TEST(ForeignSyntaxHints, WordsForAModulationAreTranslated) {
 TEST(ForeignSyntaxHints, WhatNoClauseDoesIsSaid) {
   const std::string nothing =
       "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
-  EXPECT_EQ(said("rope"), Texts{"unknown clause 'rope'; " + nothing});
   EXPECT_EQ(said("moment abs"), Texts{"expected raw, central or sum, found 'abs'; " + nothing});
   EXPECT_EQ(said("moment l2"),
             Texts{"expected raw, central or sum, found 'l2'; write 'sum': the sum of squares"});
@@ -180,6 +179,56 @@ TEST(ForeignSyntaxHints, WhatNoClauseDoesIsSaid) {
       said("dropout 0.1"),
       Texts{"unknown clause 'dropout'; nothing here is random: give mask / (1 - p) as the tensor of 'gate "
             "identity(at = before)', see docs/language.md"});
+}
+
+TEST(ForeignSyntaxHints, ARotationHasAClause) {
+  for (const char* word : {"rotary", "Rotary", "rotary_emb", "rotary_embedding", "rotate"})
+    EXPECT_EQ(said(word), Texts{"unknown clause '" + std::string(word) +
+                                "'; write 'rope half' for pairs l and l + k / 2, as NeoX and Llama have "
+                                "them, 'rope interleaved' for 2 l and 2 l + 1, as GPT-J has them"});
+  EXPECT_EQ(said("rotate_half yes"), Texts{"unknown clause 'rotate_half'; write 'rope half'"});
+  EXPECT_EQ(said("rotate_every_two yes"),
+            Texts{"unknown clause 'rotate_every_two'; write 'rope interleaved'"});
+  EXPECT_EQ(said("gate rope"),
+            Texts{"expected none, silu, sigmoid, tanh, gelu or identity, found 'rope'; write 'rope half' or "
+                  "'rope interleaved', a clause of its own"});
+  const std::string pairs = "expected none, half or interleaved, found '";
+  for (const char* word : {"neox", "NeoX", "gpt_neox", "llama", "rotate_half", "split"})
+    EXPECT_EQ(said("rope " + std::string(word)),
+              Texts{pairs + word + "'; write 'half': the pairs l and l + k / 2"});
+  for (const char* word : {"gptj", "GPTJ", "gpt_j", "interleave", "rotate_every_two", "complex"})
+    EXPECT_EQ(said("rope " + std::string(word)),
+              Texts{pairs + word + "'; write 'interleaved': the pairs 2 l and 2 l + 1"});
+  for (const char* word : {"groups", "features"})
+    EXPECT_EQ(said("rope " + std::string(word)),
+              Texts{pairs + word + "'; write the pairs first: 'rope half' or 'rope interleaved'"});
+}
+
+TEST(ForeignSyntaxHints, OptionsOfARotationAreTranslated) {
+  const auto ofOption = [](const std::string& option) { return said("rope half(" + option + " = 8)"); };
+  const std::string has = "'rope half' has no option '";
+  for (const char* option : {"heads", "num_heads", "n_heads"})
+    EXPECT_EQ(ofOption(option), Texts{has + option + "'; write 'groups = heads', or their number"});
+  EXPECT_EQ(ofOption("head_dim"), Texts{has + "head_dim'; write 'groups = heads', or their number: the "
+                                              "features of a head follow from it"});
+  EXPECT_EQ(ofOption("dim"), Texts{has + "dim'; write 'features'"});
+  for (const char* option : {"rotary_dim", "rot_dim", "rope_dim", "rotary_pct", "partial_rotary_factor"})
+    EXPECT_EQ(ofOption(option),
+              Texts{has + option + "'; write 'features = 64' for the first 64 of each group"});
+  for (const char* option : {"neox", "interleaved", "interleave", "half", "is_neox_style"})
+    EXPECT_EQ(ofOption(option),
+              Texts{has + option + "'; write the pairs first: 'rope half' or 'rope interleaved'"});
+  const std::string angles =
+      "; nothing here computes angles: the caller gives their cosines and sines, the tensors rope_cos and "
+      "rope_sin";
+  for (const char* option : {"theta", "rope_theta", "base", "scaling", "position", "cos", "sin"})
+    EXPECT_EQ(ofOption(option), Texts{has + option + "'" + angles});
+  for (const char* clause : {"theta", "rope_theta", "inv_freq", "position_ids"})
+    EXPECT_EQ(said(clause), Texts{"unknown clause '" + std::string(clause) + "'" + angles});
+  EXPECT_EQ(said("rope half(64)"), Texts{has + "64'; its options are features or groups"});
+  EXPECT_EQ(said("rope half(heads)"), Texts{has + "heads'; write 'groups = heads', or their number"});
+  const std::string behind = "options stand behind a value: 'reduce features(groups = 4)'";
+  EXPECT_EQ(said("rope(groups = heads)"), Texts{"expected a word or a number, found '('; " + behind});
 }
 
 TEST(ForeignSyntaxHints, CodesHaveAClause) {

@@ -40,7 +40,7 @@ TEST(LanguagePage, EveryNormIsLegal) {
     norms += block;
     ++count;
   }
-  EXPECT_EQ(count, 14);
+  EXPECT_EQ(count, 15);
   EXPECT_EQ(errorsOf(norms), "");
 }
 
@@ -56,7 +56,7 @@ TEST(LanguagePage, EveryProblemIsLegal) {
       ++count;
     }
   }
-  EXPECT_EQ(count, 7);
+  EXPECT_EQ(count, 8);
 }
 
 TEST(LanguagePage, TheErrorItShowsIsTheErrorOneSees) {

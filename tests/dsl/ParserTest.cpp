@@ -290,7 +290,7 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "    ^~~~~~~~~~\n"
             "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, "
             "gate, affine, "
-            "modulate, activation, quantize, epsilon, "
+            "modulate, rope, activation, quantize, epsilon, "
             "pre, warmup or padding\n");
 }
 
@@ -493,7 +493,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 std::string(60, ' ') + "cols" + std::string(56, ' ') + "...\n" + "  " + std::string(63, ' ') +
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
-                "residual, gate, affine, modulate, activation, quantize, epsilon, "
+                "residual, gate, affine, modulate, rope, activation, quantize, epsilon, "
                 "pre, warmup or padding\n");
 }
 

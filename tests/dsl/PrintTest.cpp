@@ -90,6 +90,20 @@ TEST(Print, LeavesOutTheDefaultsOfWhatSurroundsANorm) {
             "}\n");
 }
 
+TEST(Print, WritesARotationBehindTheModulation) {
+  EXPECT_EQ(print(specOf(norm({"gate silu", "rope interleaved(features = 64, groups = heads)",
+                               "reduce features", "modulate shift", "affine scale"}))),
+            "norm n {\n"
+            "  reduce    features\n"
+            "  affine    scale\n"
+            "  modulate  shift\n"
+            "  rope      interleaved(groups = heads, features = 64)\n"
+            "  gate      silu\n"
+            "}\n");
+  EXPECT_EQ(print(specOf(norm({"reduce features", "rope half(groups = 1, features = all)"}))),
+            "norm n {\n  reduce    features\n  rope      half\n}\n");
+}
+
 TEST(Print, WritesTheCodesBehindTheActivation) {
   EXPECT_EQ(print(specOf(norm({"quantize e4m3(floor = 1e-4, scale = power_of_two, size = 32, per = block)",
                                "reduce features", "activation relu", "epsilon 1e-6"}))),
@@ -108,7 +122,9 @@ TEST(Print, WritesTheCodesBehindTheActivation) {
 
 TEST(Print, RandomSpecsReadBackEqual) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
-    const Spec spec = seed % 2 ? randomSpec(seed) : randomQuantizedSpec(seed);
+    const Spec spec = seed % 3 == 0   ? randomSpec(seed)
+                      : seed % 3 == 1 ? randomQuantizedSpec(seed)
+                                      : randomRopeSpec(seed);
     const std::string text = print(spec);
     EXPECT_TRUE(specOf(text) == spec) << "seed " << seed << "\n" << text;
     EXPECT_EQ(print(specOf(text)), text);

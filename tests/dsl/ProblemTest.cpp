@@ -137,7 +137,8 @@ TEST(ProblemErrors, SuggestTheNearestNorm) {
       "batch_norm_unbiased, batch_renorm, delta_gated_rms_norm, gated_rms_norm, gemma_rms_norm, "
       "gemma_sandwich, "
       "group_norm, group_norm_segment, group_norm_silu, group_scaling, instance_norm, l2_norm, layer_norm, "
-      "layer_norm_residual, mabn, power_norm, power_norm_released, power_norm_v, resnet_tail, rms_norm, "
+      "layer_norm_channels, layer_norm_residual, mabn, power_norm, power_norm_released, power_norm_v, "
+      "qk_norm_rope, resnet_tail, rms_norm, "
       "rms_norm_residual, rms_norm_residual_e4m3_block, rms_norm_residual_int8 or unified_norm\n");
 }
 

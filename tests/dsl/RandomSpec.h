@@ -52,6 +52,19 @@ class RandomSpec {
     return spec_;
   }
 
+  Spec makeWithRope() {
+    make();
+    // The two features of a pair have one statistic, also where `heads` is of any number.
+    const bool grouped = spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures;
+    const Groups shared = spec_.pre ? spec_.pre->groups : grouped ? spec_.groups : Groups{};
+    Spec::Rope& rope = spec_.rope.emplace();
+    rope.pairs = pick<Pairs>(2);
+    rope.groups = shared.isOne() ? groups() : shared;
+    if (rope.groups.binding.empty() && rope.groups.count < 4 && chance(3)) rope.groups.count *= 2;
+    if (chance(3)) rope.features = static_cast<int64_t>(number({2, 2, 4}));
+    return spec_;
+  }
+
  private:
   // Half of the specs stay bare.
   void around() {
@@ -136,5 +149,8 @@ class RandomSpec {
 inline Spec randomSpec(uint64_t seed) { return RandomSpec(seed).make(); }
 /// Returns that spec with codes in place of y.
 inline Spec randomQuantizedSpec(uint64_t seed) { return RandomSpec(seed).makeQuantized(); }
+
+/// Returns that spec with `rope`, legal for a multiple of 16 features of at most 4 heads.
+inline Spec randomRopeSpec(uint64_t seed) { return RandomSpec(seed).makeWithRope(); }
 
 }  // namespace normc

@@ -37,7 +37,8 @@ inline Outputs fieldsOf(const Outputs& outputs, const std::string& prefix) {
 /// True if each rank has elements of its own, in the order of the rows.
 inline bool isDivided(const Problem& problem, Tensor tensor, const Extents& whole) {
   const TensorShape shape = shapeOf(tensor, hasOf(problem));
-  return shape == TensorShape::Elements || (shape == TensorShape::PerSegment && whole.segments > 1);
+  return shape == TensorShape::Elements || shape == TensorShape::PerPair ||
+         (shape == TensorShape::PerSegment && whole.segments > 1);
 }
 
 /// The inputs that the entry takes.

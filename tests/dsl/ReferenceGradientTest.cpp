@@ -51,7 +51,7 @@ double loss(Layer layer, const Vector& x, const Vector& dy, bool infers) {
 // d loss / d variable[i] by five-point differences.
 template <typename Evaluate>
 Vector differences(Vector variable, Evaluate&& evaluate) {
-  constexpr double step = 1e-4;
+  constexpr double step = 3e-5;
   Vector out;
   for (double& each : variable) {
     const double before = each;
@@ -281,6 +281,34 @@ TEST(ReferenceGradient, OfEveryModulation) {
           expectGradients(spec, ++seed);
         });
       }
+}
+
+// Also where the features of a pair have statistics of their own.
+TEST(ReferenceGradient, OfEveryRope) {
+  uint64_t seed = 500;
+  for (const Pairs pairs : {Pairs::Half, Pairs::Interleaved})
+    for (const int64_t runs : {1, 2})
+      forEachNorm([&](Spec spec) {
+        if (std::max(spec.groups.count, spec.pre ? spec.pre->groups.count : 1) > runs) return;
+        spec.rope = Spec::Rope{.pairs = pairs, .groups = {runs, ""}};
+        if (runs == 1 && pairs == Pairs::Half) spec.rope->features = 2;
+        expectGradients(spec, ++seed);
+        spec.gate = Spec::Gate{Activation::Silu, /*before=*/false, Per::Row};
+        spec.modulate = Spec::Modulate{.scale = true, .shift = true};
+        spec.activation = Activation::Tanh;
+        expectGradients(spec, ++seed);
+        if (spec.running) expectGradientsOfInfer(spec, seed % 2 == 0, seed);
+      });
+}
+
+TEST(ReferenceGradient, OfRandomExactMixesWithRope) {
+  int mixes = 0;
+  for (uint64_t seed = 0; mixes < 40; ++seed) {
+    const Spec spec = randomRopeSpec(seed);
+    if (spec.backward != Backward::Exact) continue;
+    expectGradients(spec, seed % 2 == 0, seed, {2, 2, 16});
+    ++mixes;
+  }
 }
 
 TEST(ReferenceGradient, OfASumOfSquares) {

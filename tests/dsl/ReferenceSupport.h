@@ -98,6 +98,11 @@ class Layer {
     for (Tensor tensor : {kResidual, kGate, kModScale, kModShift})
       if (isTaken(infoOf(tensor), Entry::Forward, hasOf(problem)))
         input(tensor) = Vector(elements(tensor), 0);
+    // of a spec whose `rope` has a binding, fillAround gives them
+    if (const auto& rope = problem.spec->rope; rope && rope->groups.binding.empty()) {
+      call.ropeCos = Vector(elements(kRopeCos), 1);
+      call.ropeSin = Vector(elements(kRopeSin), 0);
+    }
     if (problem.spec->isQuantizedPer(QuantizePer::Tensor)) call.quantScale = {1};
   }
 
@@ -114,6 +119,8 @@ class Layer {
         return e.totalRows();
       case TensorShape::PerBlock:
         return e.totalRows() * problem.spec->quantize->blocks(e.features);
+      case TensorShape::PerPair:
+        return e.totalRows() * problem.pairs(e.features);
       case TensorShape::One:
         return 1;
       case TensorShape::Elements:
@@ -189,6 +196,10 @@ inline void fillAround(Layer& layer, uint64_t seed) {
   for (Tensor tensor : {kResidual, kGate, kModScale, kModShift})
     if (Vector& input = layer.input(tensor); !input.empty())
       input = random(layer.elements(tensor), seed + tensor, tensor == kGate ? 0.5 : 0);
+  if (layer.problem.spec->rope) {
+    for (Tensor tensor : {kRopeCos, kRopeSin})
+      layer.input(tensor) = random(layer.elements(tensor), seed + tensor);
+  }
   if (layer.problem.spec->hasStream())
     layer.call.dresidualOut = random(layer.elements(kDresidualOut), seed + kDresidualOut);
 }

@@ -92,6 +92,11 @@ TEST(StructuralHash, EveryStructuralFlagEnters) {
       {"modulate per row", [](Spec& s) { s.modulate = Spec::Modulate{.scale = true, .per = Per::Row}; }},
       {"moment sum", [](Spec& s) { s.moment = Moment::Sum; }},
       {"quantize", [](Spec& s) { s.quantize = Spec::Quantize{}; }},
+      {"rope", [](Spec& s) { s.rope = Spec::Rope{}; }},
+      {"rope interleaved", [](Spec& s) { s.rope = Spec::Rope{.pairs = Pairs::Interleaved}; }},
+      {"rope of 2", [](Spec& s) { s.rope = Spec::Rope{.groups = {2, ""}}; }},
+      {"rope of heads", [](Spec& s) { s.rope = Spec::Rope{.groups = {1, "heads"}}; }},
+      {"rope of features", [](Spec& s) { s.rope = Spec::Rope{.features = 2}; }},
       {"e4m3", [](Spec& s) { s.quantize = Spec::Quantize{.codes = Codes::E4M3}; }},
       {"quantize per tensor", [](Spec& s) { s.quantize = Spec::Quantize{.per = QuantizePer::Tensor}; }},
       {"quantize per block", [](Spec& s) { s.quantize = Spec::Quantize{.per = QuantizePer::Block}; }},
@@ -131,7 +136,9 @@ TEST(StructuralHash, DifferentTextsWithoutNumbersHaveDifferentHashes) {
   // Over many specs: equal hashes only where the specs differ in numbers alone.
   std::map<std::string, Spec> seen;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
-    Spec spec = seed % 3 ? randomSpec(seed) : randomQuantizedSpec(seed);
+    Spec spec = seed % 3 == 0   ? randomSpec(seed)
+                : seed % 3 == 1 ? randomQuantizedSpec(seed)
+                                : randomRopeSpec(seed);
     const std::string hash = spec.structuralHash();
     spec.epsilon = 1;
     if (spec.running) spec.running->decay = spec.running->init = 0.5;

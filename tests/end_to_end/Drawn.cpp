@@ -1,12 +1,18 @@
 #include "tests/end_to_end/Drawn.h"
 
+#include <numeric>
 #include <random>
 
 #include "tests/dsl/RandomSpec.h"
 
 namespace normc {
 
-Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only, bool quantized) {
+static Spec specOf(Drawing drawing, uint64_t seed) {
+  if (drawing == Drawing::Plain) return randomSpec(seed);
+  return drawing == Drawing::Quantized ? randomQuantizedSpec(seed) : randomRopeSpec(seed);
+}
+
+Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only, Drawing drawing) {
   std::mt19937_64 random(seed), ofOutput(seed + 1);
   auto pick = [&](auto... options) {
     std::common_type_t<decltype(options)...> list[] = {options...};
@@ -14,8 +20,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
   };
   for (;;) {
     Drawn d;
-    d.problem.spec =
-        std::make_shared<const Spec>(quantized ? randomQuantizedSpec(random()) : randomSpec(random()));
+    d.problem.spec = std::make_shared<const Spec>(specOf(drawing, random()));
     const Spec& spec = *d.problem.spec;
     d.problem.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
     d.problem.entry = only.value_or(d.problem.entry);
@@ -36,7 +41,8 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
       if (g.binding.empty()) groups = std::max(groups, g.count);
     d.features = groups * pick(1, 3, 7, 8, 15, 16, 25, 33, 64, 127);
     if (spec.isQuantizedPer(QuantizePer::Block)) d.features *= spec.quantize->size;
-    if (!quantized && ofOutput() % 4 == 0)
+    if (spec.rope) d.features = std::lcm(4 * d.features, 2 * d.problem.groups(spec.rope->groups));
+    if (drawing != Drawing::Quantized && ofOutput() % 4 == 0)
       d.problem.output = (DType[]){DType::F32, DType::BF16, DType::F16, DType::F64}[ofOutput() % 4];
     if (random() % 4) d.problem.features = d.features;
     auto checked = checkProblem(d.problem);

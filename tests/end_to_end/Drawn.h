@@ -12,8 +12,11 @@ struct Drawn {
   int64_t features;
 };
 
-/// Problems that rules forbid are drawn again. `only`: the entry, which is drawn otherwise. `quantized`: with
-/// codes in place of y.
-Drawn draw(uint64_t seed, const codegen::cpu::Isa&, std::optional<Entry> only = {}, bool quantized = false);
+/// A clause that every spec of a draw has.
+enum class Drawing { Plain, Quantized, WithRope };
+
+/// Problems that rules forbid are drawn again. `only`: the entry, which is drawn otherwise.
+Drawn draw(uint64_t seed, const codegen::cpu::Isa&, std::optional<Entry> only = {},
+           Drawing drawing = Drawing::Plain);
 
 }  // namespace normc

@@ -9,9 +9,9 @@
 namespace normc {
 namespace {
 
-void agree(int seed, std::optional<Entry> only = {}, bool quantized = false) {
+void agree(int seed, std::optional<Entry> only = {}, Drawing drawing = Drawing::Plain) {
   codegen::cpu::Isa isa = seed % 2 ? hostIsa() : llvm::cantFail(codegen::cpu::findIsa("x86-64-v3"));
-  Drawn d = draw(uint64_t(seed), isa, only, quantized);
+  Drawn d = draw(uint64_t(seed), isa, only, drawing);
   SCOPED_TRACE(print(*d.problem.spec) + d.problem.text() + " " + d.schedule.text() + " " + isa.name.str());
   auto kernel = compiled(d.problem, d.schedule, isa);
   ASSERT_TRUE(kernel->plan) << kernel->error;
@@ -23,13 +23,15 @@ void agree(int seed, std::optional<Entry> only = {}, bool quantized = false) {
 
 class RandomSpecs : public testing::TestWithParam<int> {};
 class RandomGradientsOfInference : public testing::TestWithParam<int> {};
+class RandomPairs : public testing::TestWithParam<int> {};
 class RandomCodes : public testing::TestWithParam<int> {};
 class RandomEntriesOverRanks : public testing::TestWithParam<int> {};
 TEST_P(RandomSpecs, AgreeWithTheReference) { agree(GetParam()); }
 TEST_P(RandomGradientsOfInference, AgreeWithTheReference) { agree(GetParam(), Entry::InferBackward); }
 TEST_P(RandomCodes, AgreeWithTheReference) {
-  agree(GetParam(), GetParam() % 2 ? Entry::Infer : Entry::Forward, /*quantized=*/true);
+  agree(GetParam(), GetParam() % 2 ? Entry::Infer : Entry::Forward, Drawing::Quantized);
 }
+TEST_P(RandomPairs, AgreeWithTheReference) { agree(GetParam(), {}, Drawing::WithRope); }
 TEST_P(RandomEntriesOverRanks, AgreeWithTheReference) {
   constexpr Entry kEach[] = {Entry::ForwardReduce, Entry::ForwardApply, Entry::BackwardReduce,
                              Entry::BackwardApply, Entry::Commit};
@@ -43,6 +45,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomSpecs, testing::Range(0, 80));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomEntriesOverRanks, testing::Range(40, 100));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomGradientsOfInference, testing::Range(40, 100));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomSpecs, testing::Range(80, 200));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPairs, testing::Range(0, 40));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomPairs, testing::Range(40, 200));
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCodes, testing::Range(0, 40));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomCodes, testing::Range(40, 200));
 

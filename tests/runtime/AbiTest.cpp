@@ -192,7 +192,7 @@ TEST(Abi, RefusesStructsWithoutTheirSize) {
   normc_args args = {};
   EXPECT_EQ(
       refusal(normc_execute(norm.forwardPlan.get(), &args)),
-      "INVALID_ARGUMENT: normc_args.struct_size is 0; set it to sizeof(normc_args), 344 with this header");
+      "INVALID_ARGUMENT: normc_args.struct_size is 0; set it to sizeof(normc_args), 360 with this header");
   normc_field field = {};
   const normc_sizes sizes = norm.sizes();
   EXPECT_EQ(

@@ -188,7 +188,7 @@ TEST(Query, RefusesNullAndStructsWithoutTheirSize) {
       "this header");
   EXPECT_EQ(
       refusal(normc_plan_tensor_info(plan.get(), 0, &tensor)),
-      "INVALID_ARGUMENT: normc_tensor_info.struct_size is 0; set it to sizeof(normc_tensor_info), 48 with "
+      "INVALID_ARGUMENT: normc_tensor_info.struct_size is 0; set it to sizeof(normc_tensor_info), 64 with "
       "this header");
 }
 

@@ -18,6 +18,7 @@ Form formAfter(const Spec& spec) {
   const bool residual = spec.hasResidual(true), gate = spec.hasGate(false);
   const bool activation = spec.activation != Activation::None;
   const int clauses = residual + gate + activation + spec.modulate.has_value();
+  if (spec.rope || spec.quantize) return Form::Unknown;
   if (clauses == 0) return Form::None;
   if (clauses == 2 && residual && spec.activation == Activation::Relu) return Form::ResidualRelu;
   if (clauses > 1) return Form::Unknown;

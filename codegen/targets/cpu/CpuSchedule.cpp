@@ -221,7 +221,7 @@ static bool computesExponential(const Problem& problem) {
 /// third.
 static bool usesHalfRegister(const Problem& problem, const Isa& isa) {
   if (isa.core != Core::Zen || isa.vectorBytes < kCacheLine || problem.data != DType::F32 ||
-      isBackward(problem.entry) || computesExponential(problem))
+      isBackward(problem.entry) || computesExponential(problem) || problem.spec->rope)
     return false;
   if (!problem.features || problem.layout != Layout::FeaturesLast || problem.spec->pre) return false;
   const int64_t width = statisticWidth(problem), odd = *problem.features * bytes(problem.data) % kCacheLine;
@@ -359,9 +359,36 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   if (problem.spec->reduce != Reduce::Features) return 1;
   if (backward) return 4;
   const int64_t width = statisticWidth(problem), size = width * bytes(problem.data);
+  if (problem.spec->rope) return 4;  // two vectors of each: a pair
   if (!wide) return squaresOnly(problem) && 2 * size < kShortRowBytes ? 8 : 4;
   if (size <= kShortRowBytes && !computesExponential(problem)) return 1;
   return problem.data == DType::F32 && width <= kLongWidth / 2 ? 8 : 4;
+}
+
+/// True if the features of a vector, which `rope` turns, have mates that are one vector too, or the vector
+/// itself (lower/PairLowering.h).
+static bool fitsPairs(const Problem& problem, int64_t lanes) {
+  const auto& rope = *problem.spec->rope;
+  if (!problem.features) return false;
+  const int64_t run = *problem.features / problem.groups(rope.groups),
+                pairs = problem.pairs(*problem.features);
+  return run % lanes == 0 && (rope.pairs == Pairs::Interleaved ? 2 * pairs : pairs) % lanes == 0;
+}
+
+/// Chooses the lanes that fit pairs best. Where none do, each lane finds its own mate, which takes so many
+/// instructions that a step has one vector.
+static void fitPairs(const Problem& problem, Schedule& s) {
+  int64_t lanes = s.vector;
+  while (lanes > 4 && !fitsPairs(problem, lanes)) lanes /= 2;
+  if (fitsPairs(problem, lanes)) {
+    s.vector = lanes;
+    // A step has both features of a pair.
+    if (problem.spec->rope->pairs == Pairs::Half && s.unroll == 1)
+      s.unroll = 2, s.rows = std::min<int64_t>(s.rows, 4);
+    return;
+  }
+  s.rows = s.unroll = 1, s.stream = 0;
+  s.ahead = s.fetch = false;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
@@ -408,6 +435,7 @@ Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strate
   // A step stores half a line of codes at a time: non-temporal, it took 3.5 times as long.
   if (problem.spec->quantize && !isBackward(problem.entry)) s.stream = 0, s.fetch = false;
   if (isa.core == Core::Cove) tuneForIntelCove(problem, isa, s);
+  if (problem.spec->rope) fitPairs(problem, s);
   return s;
 }
 

@@ -71,7 +71,7 @@ Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span
   for (const Around& each : plan.around) {
     if (!each.isRead() && !each.isWritten()) continue;
     DLTensor& tensor = each.isRead() ? *in++ : *out++;
-    args_.*each.row->argument = each.shape == NORMC_TENSOR_ELEMENTS ? elements(tensor) : &tensor;
+    args_.*each.row->argument = each.isOfRows() ? elements(tensor) : &tensor;
   }
   if (isForward(entry) || isBackward(entry)) {
     DLTensor*& from = isForward(entry) ? out : in;

@@ -14,13 +14,15 @@ struct AroundRow {
   const DLTensor* normc_args::* argument;
 };
 
-/// In the order of normc_args: inputs of forward and what they make, then gradients.
-inline constexpr std::array<AroundRow, 10> kAround{{
+/// Inputs of forward and what they make, then gradients: what a call may leave out is behind what it reads.
+inline constexpr std::array<AroundRow, 12> kAround{{
     {"residual", &normc_args::residual},
     {"residual_out", &normc_args::residual_out},
     {"gate", &normc_args::gate},
     {"mod_scale", &normc_args::mod_scale},
     {"mod_shift", &normc_args::mod_shift},
+    {"rope_cos", &normc_args::rope_cos},
+    {"rope_sin", &normc_args::rope_sin},
     {"dresidual_out", &normc_args::dresidual_out},
     {"dresidual", &normc_args::dresidual},
     {"dgate", &normc_args::dgate},
@@ -34,7 +36,10 @@ struct Around {
   normc_tensor_use use = NORMC_TENSOR_READ;
   normc_tensor_shape shape = NORMC_TENSOR_ELEMENTS;
   const char* sameAs = nullptr;  ///< the tensor that it is, if no call takes it
+  int64_t pairs = 0;             ///< of NORMC_TENSOR_PER_PAIR
 
+  /// True if each row has a vector of it.
+  bool isOfRows() const { return shape == NORMC_TENSOR_ELEMENTS || shape == NORMC_TENSOR_PER_PAIR; }
   bool isRead() const { return use == NORMC_TENSOR_READ || use == NORMC_TENSOR_READ_IF_GIVEN; }
   bool isWritten() const { return use == NORMC_TENSOR_WRITTEN || use == NORMC_TENSOR_OPTIONAL; }
 };

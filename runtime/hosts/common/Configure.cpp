@@ -65,12 +65,13 @@ json fieldsOf(const std::vector<normc_field>& fields) {
 
 json aroundOf(const std::vector<Around>& around) {
   constexpr const char* kUses[] = {"read", "ignored", "written", "optional", "read_if_given", "same"};
-  constexpr const char* kShapes[] = {"elements", "features", "rows", "segments"};
+  constexpr const char* kShapes[] = {"elements", "features", "rows", "segments", "blocks", "one", "pairs"};
   json all = json::array();
   for (const Around& each : around)
     all.push_back({{"name", each.row->name},
                    {"use", kUses[each.use]},
                    {"shape", kShapes[each.shape]},
+                   {"pairs", each.pairs},
                    {"same_as", each.sameAs ? json(each.sameAs) : json()}});
   return all;
 }

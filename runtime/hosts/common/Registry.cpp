@@ -90,8 +90,12 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
     const auto row = std::ranges::find(kAround, is, &AroundRow::name);
-    if (row != kAround.end()) around.push_back({&*row, tensor.use, tensor.shape, tensor.same_as});
+    if (row == kAround.end()) continue;
+    Around& each = around.emplace_back(&*row, tensor.use, tensor.shape, tensor.same_as);
+    if (each.shape == NORMC_TENSOR_PER_PAIR)
+      each.pairs = tensor.pairs ? tensor.pairs : text.features / tensor.runs / 2;
   }
+  std::ranges::sort(around, {}, &Around::row);
 }
 
 struct Registry::State {

@@ -205,6 +205,12 @@ const DLTensor* Call::beside(const Around& around, const Tensor& given) {
     check("that of x", {like.data(), like.size()});
     return elements(held(walkable(given, text(), axes_)));
   }
+  if (around.shape == NORMC_TENSOR_PER_PAIR) {
+    std::vector<int64_t> wanted(like.begin(), like.end());
+    wanted.back() = around.pairs;
+    check("that of x with pairs in place of features", wanted);
+    return elements(held(walkable(given, text(), axes_)));
+  }
   const int64_t shape[] = {sizesOf(x_, text(), axes_).segments, text().features};
   if (around.shape == NORMC_TENSOR_PER_SEGMENT)
     check("[segments, features]", shape);

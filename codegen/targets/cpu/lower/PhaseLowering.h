@@ -94,6 +94,7 @@ class PhaseLowering : SlabLowering {
   /// Emits the loop along the contiguous axis for all replicas; `sums` are vectors, replica-major. `flushes`
   /// false: the run is short, so sums need no levels.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
+  Values alongPairs(Sweep&, llvm::MutableArrayRef<Replica>, Values sums, bool flushes);
   /// Returns the most elements of a run, if they are known.
   std::optional<int64_t> mostOfRun();
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,

@@ -171,8 +171,9 @@ void PhaseLowering::lowerUnits(SlabOp s, Value begin, Value end) {
 /// Returns the vectors of a step in a large call, chosen so that steps fill a run: stores of a rest would not
 /// be non-temporal while those of its neighbours are.
 int64_t PhaseLowering::largeUnroll() {
-  int64_t least = cacheLineUnroll(), unroll = std::max(kStreamUnroll / rows_, least),
-          lanes = schedule_.getVector();
+  int64_t least = cacheLineUnroll(), lanes = schedule_.getVector();
+  if (f_.kernel().getRope()) least *= 2;  // each half of a step stores whole lines
+  int64_t unroll = std::max(kStreamUnroll / rows_, least);
   auto width = Loops::constant(runWidth());
   while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
   return unroll;

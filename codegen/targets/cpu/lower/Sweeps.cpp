@@ -96,7 +96,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       Value v = s.shared[i] ? common[i] : Value();
       if (!v) {
         int64_t width = column && !t.hasAxis(Axis::Feature) ? 0 : lanes;
-        v = f_.load(t, f_.address(t, at), width, width ? mask : Value());
+        v = loadRead(s, i, at, width, width ? mask : Value());
         common[i] = v;
       }
       replica.values.map(body.getArgument(i), v);
@@ -174,6 +174,35 @@ std::optional<int64_t> PhaseLowering::mostOfRun() {
   return f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt;
 }
 
+/// Goes through the pairs of runs: the vectors of a step are the first of some pairs, then their second, so
+/// that each is loaded and computed once.
+Values PhaseLowering::alongPairs(Sweep& s, MutableArrayRef<Replica> replicas, Values sums, bool flushes) {
+  const int64_t lanes = schedule_.getVector(), unroll = unroll_, firsts = unroll / 2;
+  const Value pairs = PairLowering(l_, f_).pairs();
+  auto steps = [&](Value begin, Value end, ValueRange from) {
+    return l_.forEach(begin, end, firsts * lanes, from, [&](Value j, ValueRange running) {
+      Values next(running);
+      if (next_ && s.writesNow())
+        for (Value at : {j, l_.add(j, pairs)}) prefetchNext(replicas, at, firsts * lanes);
+      for (int64_t u = 0; u < unroll; ++u) {
+        const Value pair = l_.add(j, l_.index(u % firsts * lanes));
+        side_ = Side{.first = u < firsts, .pair = pair};
+        element(s, replicas, u < firsts ? pair : l_.add(pair, pairs), lanes, {},
+                MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
+      }
+      side_.reset();
+      if (inLarge_ && nonTemporal_ && firsts % cacheLineUnroll() == 0 && s.writesNow())
+        s.flushNonTemporal(f_, l_, nonTemporal_);
+      else
+        s.flush(f_);
+      return next;
+    });
+  };
+  if (sums.empty() || !flushes) return steps(l_.index(0), pairs, sums);
+  return l_.inLevels(l_.index(0), pairs, firsts * lanes, sums, steps, Loops::constant(pairs),
+                     s.combinersOf(replicas.size(), unroll));
+}
+
 Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums,
                             bool flushes) {
   int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
@@ -191,6 +220,8 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       return next;
     });
   };
+  if (s.turns() && unroll > 1 && PairLowering(l_, f_).hasSides(width, step / 2))
+    return alongPairs(s, replicas, sums, flushes);
   Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
   auto known = Loops::constant(main);
   auto mainSteps = [&](Value begin, Value end, ValueRange from) { return steps(begin, end, unroll, from); };

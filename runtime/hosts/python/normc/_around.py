@@ -1,8 +1,10 @@
-"""The tensors around a norm, for any host: a residual, a gate, a modulation (docs/around-a-norm.md).
+"""The tensors around a norm, for any host: a residual, a gate, a modulation, angles (docs/around-a-norm.md).
 
 Nothing here knows one of these tensors: which a norm takes, and which gradient is whose, follow from the facts of its
 plans (Configure.h). They are lists in the order of common/Around.h.
 """
+
+NO_GRADIENT = -2
 
 
 def inputs_of(known):
@@ -14,14 +16,14 @@ def inputs_of(known):
 def kept(known, inputs):
     """Returns where the tensors that a backward reads are, as places in inputs and -1 for residual_out; whether it
     reads x; and for each input where its gradient is, as a place in dx, dscale, dbias and the others that a backward
-    can make, and -1 for dy."""
+    can make, -1 for dy, and NO_GRADIENT for a table, which has none."""
     around = known["around"]
     read = [each["name"] for each in around if each["use"] == "read"]
     made = ["dx", "dscale", "dbias", *(each["name"] for each in around if each["use"] == "optional")]
     same = {each["name"]: each["same_as"] for each in around if each["use"] == "same"}
     names = [same.get("d" + name, "d" + name) for name in inputs]
     return (tuple(inputs.index(name) if name in inputs else -1 for name in read), known["reads_x"],
-            tuple(-1 if name == "dy" else made.index(name) for name in names))
+            tuple(-1 if name == "dy" else made.index(name) if name in made else NO_GRADIENT for name in names))
 
 
 def ordered(norm, inputs, around):

@@ -59,17 +59,17 @@ class Spec:
         if "#" in self.text or known["state"] or not known["saved"]:
             return False
         return all(axis in field["shape"] for field in known["saved"]) and all(
-            each["shape"] == "elements" for each in known["around"])
+            each["shape"] in ("elements", "pairs") for each in known["around"])
 
 
 def field_shape(field, sizes, segmented):
     return tuple(sizes.get(axis, axis) for axis in field["shape"] if axis != 1 and (segmented or axis != "segments"))
 
 
-def around_shape(spec, x, shape):
+def around_shape(spec, x, each):
     sizes = spec.sizes(x)
     return {"elements": x.shape, "segments": (sizes["segments"], sizes["features"]),
-            "features": (sizes["features"],)}[shape]
+            "features": (sizes["features"],), "pairs": (*x.shape[:-1], each["pairs"])}[each["shape"]]
 
 
 def _result(shape, dtype, like):
@@ -110,8 +110,8 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     like = functools.partial(_result, like=operands[0])
 
     results = [like(x.shape, x.dtype)] if known["y"] or known["dx"] else []
-    beside = [each["shape"] for each in known["around"] if each["use"] in ("written", "optional")]
-    results += [like(around_shape(spec, x, shape), x.dtype) for shape in beside]
+    beside = [each for each in known["around"] if each["use"] in ("written", "optional")]
+    results += [like(around_shape(spec, x, each), x.dtype) for each in beside]
     if known["y"] or entry == "forward_apply":
         sizes = spec.sizes(x)
         results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]
@@ -183,7 +183,8 @@ def _differentiated(spec, entry, residuals, cotangents):
     x = around[places.index(-1)] if x is None else x
     made = _call(spec, entry, x, scale, bias, mask, state, dy, saved, around=(*around, *of_stream))
     every = (made.dx, *made.gradients, *made.around)
-    return made, tuple(dy if at < 0 else every[at] for at in gradients)
+    of = {-1: dy, _around.NO_GRADIENT: None}
+    return made, tuple(of[at] if at < 0 else every[at] for at in gradients)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))

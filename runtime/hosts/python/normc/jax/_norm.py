@@ -60,8 +60,8 @@ class Norm:
         stream of residuals. A factor that is left out is 1, a bias 0.
 
         mask        bool, in the shape of x without features; True for real rows
-        around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift
-                    (docs/around-a-norm.md)
+        around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift,
+                    rope_cos, rope_sin (docs/around-a-norm.md)
         axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
         """
         x = jnp.asarray(x)
@@ -128,13 +128,14 @@ class Norm:
 
     def _beside(self, x, around, known):
         inputs, _ = _around.inputs_of(known)
-        shapes = {each["name"]: each["shape"] for each in known["around"]}
+        rows = {each["name"]: each for each in known["around"]}
         made = []
         for name, value in zip(inputs, _around.ordered(self.name, inputs, around)):
-            value, shape = jnp.asarray(value), _calls.around_shape(self._spec, x, shapes[name])
-            if value.shape != shape or value.dtype != x.dtype:
+            value, shape = jnp.asarray(value), _calls.around_shape(self._spec, x, rows[name])
+            kind = jnp.float32 if rows[name]["shape"] == "pairs" else x.dtype
+            if value.shape != shape or value.dtype != kind:
                 raise ValueError(f"{name} is {value.dtype}{list(value.shape)}; {self.name} takes "
-                                 f"{x.dtype}{list(shape)}")
+                                 f"{jnp.dtype(kind)}{list(shape)}")
             made.append(value)
         return tuple(made)
 

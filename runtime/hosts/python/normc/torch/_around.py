@@ -107,7 +107,7 @@ def _gradients_of(ctx, cotangents, make):
         if need and place >= 0:
             wanted |= 1 << place
     made = make((x, dy, scale, bias, mask, around), rest, wanted)
-    at, of = 0, {-1: dy}
+    at, of = 0, {-1: dy, _around.NO_GRADIENT: None}
     for place in range(wanted.bit_length()):
         if wanted >> place & 1:
             of[place] = made[at]

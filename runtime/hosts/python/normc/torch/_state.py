@@ -25,9 +25,9 @@ class Norm(StateKept, torch.nn.Module):
                 "step"      when `normc.torch.commit(model)` is called: what the last backward made
 
     forward(x, mask=None, **around): mask is True for real rows, where the norm has a padding rule. `around` are the
-    tensors that its text has beside x: residual, gate, mod_scale, mod_shift (docs/around-a-norm.md). Returns y, or
-    (y, residual_out) for a norm with a stream of residuals. The state is held in f32 (f64 for a module in f64),
-    whatever the module is cast to.
+    tensors that its text has beside x: residual, gate, mod_scale, mod_shift, rope_cos, rope_sin
+    (docs/around-a-norm.md). Returns y, or (y, residual_out) for a norm with a stream of residuals. The state is held
+    in f32 (f64 for a module in f64), whatever the module is cast to.
     """
 
     def __init__(self, name, features, *, options=None, numbers=None, affine=True, layout="features_last",
