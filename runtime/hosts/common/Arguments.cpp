@@ -44,7 +44,7 @@ Operands::Operands(const Prepared& plan) {
   }
   inputs += firstRow + plan.request.mask + (isBackward(entry) ? plan.saved.size() : 0) +
             takesPartials(entry) + count(plan.state, NORMC_FIELD_READ);
-  outputs += plan.y + plan.dx + made + (isForward(entry) ? plan.saved.size() : 0);
+  outputs += plan.y + plan.codes.has_value() + plan.dx + made + (isForward(entry) ? plan.saved.size() : 0);
 }
 
 Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span<DLTensor> outputs)
@@ -61,17 +61,19 @@ Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span
   args_.struct_size = sizeof args_;
   DLTensor* in = inputs.data();
   DLTensor* out = outputs.data();
-  if (entry != Entry::Commit) args_.x = elements(*in++);
-  if (takesGradient(entry)) args_.dy = elements(*in++);
+  oneRow_ = entry != Entry::Commit && in->ndim == 1;
+  if (entry != Entry::Commit) args_.x = ofRows(*in++);
+  if (takesGradient(entry)) args_.dy = ofRows(*in++);
   if (plan.readsScale) args_.scale = in++;
   if (plan.readsBias) args_.bias = in++;
   if (plan.request.mask) args_.mask = in++;
-  if (plan.y) args_.y = elements(*out++);
-  if (plan.dx) args_.dx = elements(*out++);
+  if (plan.y) args_.y = ofRows(*out++);
+  if (plan.codes) args_.codes = ofRows(*out++);
+  if (plan.dx) args_.dx = ofRows(*out++);
   for (const Around& each : plan.around) {
     if (!each.isRead() && !each.isWritten()) continue;
     DLTensor& tensor = each.isRead() ? *in++ : *out++;
-    args_.*each.row->argument = each.isOfRows() ? elements(tensor) : &tensor;
+    args_.*each.row->argument = each.isOfRows() ? ofRows(tensor) : &tensor;
   }
   if (isForward(entry) || isBackward(entry)) {
     DLTensor*& from = isForward(entry) ? out : in;
@@ -92,12 +94,12 @@ Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span
   if (plan.readsState || plan.writesState) args_.state_field_count = plan.state.size();
 }
 
-const DLTensor* Arguments::elements(DLTensor& tensor) {
-  if (tensor.ndim == 1) {
-    OneRow& row = oneRows_[oneRowsUsed_++];
-    row = {{1, tensor.shape[0]}, {tensor.shape[0], tensor.strides ? tensor.strides[0] : 1}};
-    tensor.ndim = 2, tensor.shape = row.shape, tensor.strides = row.strides;
-  }
+const DLTensor* Arguments::ofRows(DLTensor& tensor) {
+  if (!oneRow_ || tensor.ndim > 1) return &tensor;
+  OneRow& row = oneRows_[oneRowsUsed_++];
+  const int64_t width = tensor.ndim ? tensor.shape[0] : 1;
+  row = {{1, width}, {width, tensor.strides ? tensor.strides[0] : 1}};
+  tensor.ndim += 1, tensor.shape = row.shape, tensor.strides = row.strides;
   return &tensor;
 }
 

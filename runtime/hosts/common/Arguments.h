@@ -2,7 +2,7 @@
 // (XLA, tvm-ffi) hand them over in one order, which this file defines.
 //
 //   inputs   x dy scale bias mask around... saved... partials state...
-//   results  y dx around... saved... dscale dbias state... partial
+//   results  y (or codes) dx around... saved... dscale dbias state... partial
 //
 // An entry has those of them that its plan reads or can write: a backward reads saved statistics and a
 // forward makes them; scale, bias and the state as the norm has them; mask if the request has one; partials
@@ -46,7 +46,8 @@ class Arguments {
  private:
   using Fields = std::array<const DLTensor*, NORMC_MAX_FIELDS>;
 
-  const DLTensor* elements(DLTensor&);
+  /// Returns a tensor of rows. Where x has features alone it becomes one row.
+  const DLTensor* ofRows(DLTensor&);
   normc_sizes sizes() const;
 
   const Prepared& plan_;
@@ -58,6 +59,7 @@ class Arguments {
   };
   std::array<OneRow, 3 + kAround.size()> oneRows_;  ///< for x, dy, y or dx, and what is around
   size_t oneRowsUsed_ = 0;
+  bool oneRow_ = false;  ///< x has features alone
 };
 
 }  // namespace normc::hosts

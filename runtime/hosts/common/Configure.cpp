@@ -63,6 +63,12 @@ json fieldsOf(const std::vector<normc_field>& fields) {
   return all;
 }
 
+/// Returns the name of a type of a tensor of the norm.
+const char* nameOf(DLDataType type) {
+  if (type.bits == 8) return type.code == kDLInt ? "i8" : type.code == kFloat8E4M3 ? "e4m3" : "e8m0";
+  return type.code == kDLBfloat ? "bf16" : type.bits == 64 ? "f64" : type.bits == 16 ? "f16" : "f32";
+}
+
 json aroundOf(const std::vector<Around>& around) {
   constexpr const char* kUses[] = {"read", "ignored", "written", "optional", "read_if_given", "same"};
   constexpr const char* kShapes[] = {"elements", "features", "rows", "segments", "blocks", "one", "pairs"};
@@ -71,7 +77,9 @@ json aroundOf(const std::vector<Around>& around) {
     all.push_back({{"name", each.row->name},
                    {"use", kUses[each.use]},
                    {"shape", kShapes[each.shape]},
+                   {"dtype", nameOf(each.dtype)},
                    {"pairs", each.pairs},
+                   {"blocks", each.blocks},
                    {"same_as", each.sameAs ? json(each.sameAs) : json()}});
   return all;
 }
@@ -116,6 +124,7 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
                 {"state", fieldsOf(prepared.state)},
                 {"saved", fieldsOf(prepared.saved)},
                 {"y", prepared.y},
+                {"codes", prepared.codes ? json(nameOf(*prepared.codes)) : json()},
                 {"dx", prepared.dx},
                 {"partial", prepared.partialBytes / sizeof(double)},
                 {"around", aroundOf(prepared.around)},

@@ -76,10 +76,7 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
   host::check(normc_plan_partial_bytes(plan.get(), &sizes, &partialBytes));
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
-    if (is == "codes")
-      throw std::invalid_argument(text.name +
-                                  " quantizes its output, and no adapter returns codes yet; leave `quantize` "
-                                  "out and quantize y, or call it through the C API (docs/c-api.md)");
+    if (is == "codes") codes = tensor.dtype;
     if (is == "scale") scale = true;
     if (is == "y") y = true;
     if (is == "x") readsX = tensor.use == NORMC_TENSOR_READ;
@@ -92,6 +89,8 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
     const auto row = std::ranges::find(kAround, is, &AroundRow::name);
     if (row == kAround.end()) continue;
     Around& each = around.emplace_back(&*row, tensor.use, tensor.shape, tensor.same_as);
+    each.dtype = tensor.dtype;
+    if (tensor.block) each.blocks = text.features / tensor.block;
     if (each.shape == NORMC_TENSOR_PER_PAIR)
       each.pairs = tensor.pairs ? tensor.pairs : text.features / tensor.runs / 2;
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,7 @@ struct Prepared {
   std::vector<normc_field> state, saved;
   /// Tensors that the plan takes.
   bool scale = false, bias = false, y = false, dx = false, dscale = false, dbias = false;
+  std::optional<DLDataType> codes;  ///< the type of quantized outputs, which stand for y
   bool readsX = false, readsScale = false, readsBias = false;  ///< others may be given, and are ignored
   std::vector<Around> around;  ///< the tensors around the norm, in the order of kAround
   bool readsState = false, writesState = false;

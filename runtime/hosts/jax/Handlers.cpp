@@ -79,6 +79,12 @@ DLDataType typeOf(ffi::DataType type) {
       return {kDLUInt, 32, 1};
     case ffi::DataType::U8:
       return {kDLUInt, 8, 1};
+    case ffi::DataType::S8:
+      return {kDLInt, 8, 1};
+    case ffi::DataType::F8E4M3FN:
+      return {kFloat8E4M3, 8, 1};
+    case ffi::DataType::F8E8M0FNU:
+      return {kFloat8E8M0, 8, 1};
     default:
       throw std::invalid_argument("a norm takes arrays of float32, float64, bfloat16 or float16");
   }

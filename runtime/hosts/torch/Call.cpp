@@ -141,6 +141,7 @@ void Call::partials(const Tensor& partials) { givePartials(args_, partials, *pla
 
 void Call::outputTo(std::vector<Tensor>& out) {
   if (plan_->y) args_.y = elements(out.emplace_back(likeInput(x_, axes_)));
+  if (plan_->codes) args_.codes = elements(out.emplace_back(likeInput(x_, axes_, *plan_->codes)));
 }
 
 void Call::savedTo(std::vector<Tensor>& out) {
@@ -177,6 +178,13 @@ void Call::aroundTo(std::vector<Tensor>& out, int64_t wanted) {
       args_.*each.row->argument = elements(out.emplace_back(likeInput(x_, axes_)));
       continue;
     }
+    if (each.shape == NORMC_TENSOR_PER_BLOCK) {
+      std::vector<int64_t> shape(x_.sizes().begin(), x_.sizes().end() - axes_.features);
+      if (each.blocks) shape.push_back(each.blocks);
+      out.push_back(emptyOf(shape, x_, each.dtype));
+      args_.*each.row->argument = view().plain(out.back(), x_.dim() == 1);
+      continue;
+    }
     const int64_t shape[] = {sizesOf(x_, text(), axes_).segments, text().features};
     const std::span<const int64_t> all = shape;
     out.push_back(emptyOf(all.subspan(each.shape == NORMC_TENSOR_PER_FEATURE), x_, typeOf(x_)));
@@ -210,6 +218,10 @@ const DLTensor* Call::beside(const Around& around, const Tensor& given) {
     wanted.back() = around.pairs;
     check("that of x with pairs in place of features", wanted);
     return elements(held(walkable(given, text(), axes_)));
+  }
+  if (around.shape == NORMC_TENSOR_ONE) {
+    if (given.numel() != 1) check("one element", std::array<int64_t, 1>{1});
+    return view().flat(held(compact(given)));
   }
   const int64_t shape[] = {sizesOf(x_, text(), axes_).segments, text().features};
   if (around.shape == NORMC_TENSOR_PER_SEGMENT)

@@ -1,5 +1,6 @@
 #include "runtime/hosts/torch/Tensors.h"
 
+#include <dlfcn.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
@@ -85,9 +86,23 @@ bool isChannelsLast(const Tensor& x) {
   return true;
 }
 
+/// Returns torch's type of scales that are powers of two; nothing if it is too old to have a function for it.
+std::optional<int32_t> codeOfPowers() {
+  using Get = int32_t (*)();
+  static const Get get = reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "aoti_torch_dtype_float8_e8m0fnu"));
+  return get ? std::optional(get()) : std::nullopt;
+}
+
 int32_t codeOf(DLDataType type) {
   if (type.code == kDLBfloat) return aoti_torch_dtype_bfloat16();
-  if (type.code == kDLInt) return aoti_torch_dtype_int64();
+  if (type.code == kFloat8E4M3) return aoti_torch_dtype_float8_e4m3fn();
+  if (type.code == kFloat8E8M0) {
+    if (const auto code = codeOfPowers()) return *code;
+    throw std::runtime_error(
+        "this torch gives extensions no float8_e8m0fnu, the type of scales that are powers "
+        "of two; a newer one does");
+  }
+  if (type.code == kDLInt) return type.bits == 8 ? aoti_torch_dtype_int8() : aoti_torch_dtype_int64();
   if (type.code == kDLUInt) return aoti_torch_dtype_uint8();
   return type.bits == 64   ? aoti_torch_dtype_float64()
          : type.bits == 16 ? aoti_torch_dtype_float16()
@@ -116,6 +131,9 @@ DLDataType typeOf(const Tensor& tensor) {
   if (code == aoti_torch_dtype_int64()) return {kDLInt, 64, 1};
   if (code == aoti_torch_dtype_uint8()) return {kDLUInt, 8, 1};
   if (code == aoti_torch_dtype_bool()) return {kDLBool, 8, 1};
+  if (code == aoti_torch_dtype_int8()) return {kDLInt, 8, 1};
+  if (code == aoti_torch_dtype_float8_e4m3fn()) return {kFloat8E4M3, 8, 1};
+  if (code == codeOfPowers()) return {kFloat8E8M0, 8, 1};
   throw std::invalid_argument("a norm takes tensors of float32, float64, bfloat16 or float16");
 }
 
@@ -180,7 +198,9 @@ Tensor walkable(const Tensor& x, const NormText& norm, const Axes& axes) {
   return copy;
 }
 
-Tensor likeInput(const Tensor& x, const Axes& axes) {
+Tensor likeInput(const Tensor& x, const Axes& axes) { return likeInput(x, axes, typeOf(x)); }
+
+Tensor likeInput(const Tensor& x, const Axes& axes, DLDataType type) {
   const auto sizes = spanOf(x.sizes());
   std::array<int64_t, 16> strides;
   if (axes.permuted) {
@@ -189,9 +209,7 @@ Tensor likeInput(const Tensor& x, const Axes& axes) {
     int64_t next = 1;
     for (size_t i = sizes.size(); i-- > 0; next *= std::max<int64_t>(1, sizes[i])) strides[i] = next;
   }
-  int32_t code;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(x.get(), &code));
-  return empty(sizes.data(), strides.data(), sizes.size(), x, code);
+  return empty(sizes.data(), strides.data(), sizes.size(), x, codeOf(type));
 }
 
 Tensor emptyOf(std::span<const int64_t> shape, const Tensor& device, DLDataType type) {
@@ -235,12 +253,13 @@ const DLTensor* View::flat(const Tensor& tensor) {
   return &view_;
 }
 
-const DLTensor* View::plain(const Tensor& tensor) {
+const DLTensor* View::plain(const Tensor& tensor, int leading) {
   begin(tensor);
   const auto sizes = tensor.sizes(), strides = tensor.strides();
-  std::copy(sizes.begin(), sizes.end(), shape_.begin());
-  std::copy(strides.begin(), strides.end(), strides_.begin());
-  view_.ndim = int32_t(sizes.size());
+  std::fill_n(shape_.begin(), leading, 1), std::fill_n(strides_.begin(), leading, 1);
+  std::copy(sizes.begin(), sizes.end(), shape_.begin() + leading);
+  std::copy(strides.begin(), strides.end(), strides_.begin() + leading);
+  view_.ndim = int32_t(sizes.size()) + leading;
   return &view_;
 }
 

@@ -36,8 +36,9 @@ Tensor walkable(const Tensor&, const NormText&, const Axes&);
 /// Returns a shape as text: "[2, 24]".
 std::string shapeText(std::span<const int64_t>);
 
-/// A tensor of the shape of x, contiguous in the same order of axes.
+/// A tensor of the shape of x, contiguous in the same order of axes, of a type: that of x.
 Tensor likeInput(const Tensor& x, const Axes&);
+Tensor likeInput(const Tensor& x, const Axes&, DLDataType);
 Tensor emptyOf(std::span<const int64_t> shape, const Tensor& deviceOfThis, DLDataType);
 Tensor emptyLike(const Tensor&);
 
@@ -50,8 +51,8 @@ class View {
   const DLTensor* elements(const Tensor&, const NormText&, const Axes&);
   /// Views a contiguous tensor as one dimension.
   const DLTensor* flat(const Tensor&);
-  /// Views a contiguous tensor as it is.
-  const DLTensor* plain(const Tensor&);
+  /// Views a contiguous tensor as it is, behind `leading` dimensions of size 1.
+  const DLTensor* plain(const Tensor&, int leading = 0);
 
  private:
   void begin(const Tensor&);

@@ -10,7 +10,18 @@ NO_GRADIENT = -2
 def inputs_of(known):
     """Returns the names of the tensors that a forward takes beside x, and whether it makes residual_out."""
     uses = [(each["name"], each["use"]) for each in known["around"]]
-    return tuple(name for name, use in uses if use == "read"), any(use == "written" for _, use in uses)
+    return tuple(name for name, use in uses if use == "read"), ("residual_out", "written") in uses
+
+
+def coded(known):
+    """Returns how many outputs a norm has that quantizes: codes in place of y, residual_out, scales; 0 for others."""
+    return bool(known["codes"]) * (1 + sum(each["use"] == "written" for each in known["around"]))
+
+
+def refuse_gradient(norm):
+    """Raises: codes are no function that has a gradient."""
+    raise TypeError(f"{norm} quantizes its output, and codes have no gradient: call it without gradients, and train "
+                    "the norm without `quantize`")
 
 
 def kept(known, inputs):

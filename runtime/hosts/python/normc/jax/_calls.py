@@ -28,7 +28,8 @@ for _number, _entry in enumerate(ENTRIES):
 
 NAMES = {jnp.dtype(name): short for name, short in
          {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}.items()}
-DTYPES = {"f32": jnp.float32, "f64": jnp.float64, "i64": jnp.int32}  # JAX has no int64 by default
+DTYPES = {"f32": jnp.float32, "f64": jnp.float64, "bf16": jnp.bfloat16, "f16": jnp.float16, "i8": jnp.int8,
+          "e4m3": jnp.float8_e4m3fn, "e8m0": jnp.float8_e8m0fnu, "i64": jnp.int32}  # JAX has no int64 by default
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Spec:
         if "#" in self.text or known["state"] or not known["saved"]:
             return False
         return all(axis in field["shape"] for field in known["saved"]) and all(
-            each["shape"] in ("elements", "pairs") for each in known["around"])
+            each["shape"] in ("elements", "pairs", "blocks") for each in known["around"])
 
 
 def field_shape(field, sizes, segmented):
@@ -69,7 +70,8 @@ def field_shape(field, sizes, segmented):
 def around_shape(spec, x, each):
     sizes = spec.sizes(x)
     return {"elements": x.shape, "segments": (sizes["segments"], sizes["features"]),
-            "features": (sizes["features"],), "pairs": (*x.shape[:-1], each["pairs"])}[each["shape"]]
+            "features": (sizes["features"],), "pairs": (*x.shape[:-1], each["pairs"]), "one": (1,),
+            "blocks": (*x.shape[:-1], each["blocks"]) if each["blocks"] else x.shape[:-1]}[each["shape"]]
 
 
 def _result(shape, dtype, like):
@@ -109,10 +111,12 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     operands = together(operands)
     like = functools.partial(_result, like=operands[0])
 
-    results = [like(x.shape, x.dtype)] if known["y"] or known["dx"] else []
+    codes = DTYPES[known["codes"]] if known["codes"] else None
+    results = [like(x.shape, codes or x.dtype)] if known["y"] or known["dx"] or codes else []
     beside = [each for each in known["around"] if each["use"] in ("written", "optional")]
-    results += [like(around_shape(spec, x, each), x.dtype) for each in beside]
-    if known["y"] or entry == "forward_apply":
+    results += [like(around_shape(spec, x, each), DTYPES[each["dtype"]] if each["shape"] == "blocks" else x.dtype)
+                for each in beside]
+    if known["y"] or codes or entry == "forward_apply":
         sizes = spec.sizes(x)
         results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]
                     if entry != "infer"]
@@ -139,7 +143,7 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
         following[at] = value
     gradients = iter(outputs[made:after])
     return Results(
-        y=outputs[0] if known["y"] else None,
+        y=outputs[0] if known["y"] or codes else None,
         dx=outputs[0] if known["dx"] else None,
         around=tuple(outputs[1 : 1 + len(beside)]),
         saved=tuple(outputs[1 + len(beside) : made]),
@@ -173,6 +177,18 @@ def _read(spec, entry, x, mask, around, stream):
 def _kept(spec, entry, dtype, mask):
     inputs, _ = _around.inputs_of(spec.facts("forward", dtype, mask is not None))
     return _around.kept(spec.facts(entry, dtype, mask is not None), inputs) if inputs else ((), True, ())
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def quantized(spec, trained, x, scale, bias, mask, state, around):
+    """Returns the codes that stand for y, what else a norm makes, and the next state. They have no gradient."""
+    made = _call(spec, "forward" if trained and state else "infer", x, scale, bias, mask, state, around=around)
+    return (made.y, *made.around), made.state
+
+
+@quantized.defjvp
+def _(spec, trained, given, tangents):
+    _around.refuse_gradient(spec.name)
 
 
 def _differentiated(spec, entry, residuals, cotangents):

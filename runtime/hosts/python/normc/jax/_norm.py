@@ -83,6 +83,11 @@ class Norm:
                     f"the next {', '.join(self.carried)} of {self.name} is a cotangent, which JAX would add over the "
                     f"shards of {', '.join(map(repr, axes))}: divide the rows of x by a shard_map with check_vma=True")
             y, following = _calls.train_over(self._spec, axes, x, scale, bias, mask, fields)
+        elif known["codes"]:
+            if training:
+                self._check_shards(x, fields)
+            y, following = _calls.quantized(self._spec, training, x, scale, bias, mask, fields, around)
+            y = y if y[1:] else y[0]
         elif training or not fields:
             self._check_shards(x, fields)
             made, following = _calls.train(self._spec, x, scale, bias, mask, fields, around)
@@ -132,7 +137,8 @@ class Norm:
         made = []
         for name, value in zip(inputs, _around.ordered(self.name, inputs, around)):
             value, shape = jnp.asarray(value), _calls.around_shape(self._spec, x, rows[name])
-            kind = jnp.float32 if rows[name]["shape"] == "pairs" else x.dtype
+            value = value.reshape(shape) if rows[name]["shape"] == "one" and value.size == 1 else value
+            kind = _calls.DTYPES[rows[name]["dtype"]]
             if value.shape != shape or value.dtype != kind:
                 raise ValueError(f"{name} is {value.dtype}{list(value.shape)}; {self.name} takes "
                                  f"{jnp.dtype(kind)}{list(shape)}")

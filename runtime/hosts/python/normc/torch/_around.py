@@ -28,6 +28,12 @@ def kept(norm, entry, masked, inputs):
     return _around.kept(_ops.library.facts(norm, entry, "f32", "", masked), inputs)
 
 
+@torch.compiler.assume_constant_result
+def coded(norm, masked):
+    """As _around.coded, of a text."""
+    return _around.coded(_ops.library.facts(norm, "forward", "f32", "", masked))
+
+
 def _written(known, x, norm, wanted=0):
     """Returns the tensors around the norm that an entry makes, for tracing."""
     made = []
@@ -38,22 +44,33 @@ def _written(known, x, norm, wanted=0):
                 continue
         elif each["use"] != "written":
             continue
+        if each["shape"] == "blocks":
+            shape = (*x.shape[:-1], each["blocks"]) if each["blocks"] else x.shape[:-1]
+            made.append(x.new_empty(shape, dtype=_ops._DTYPES[each["dtype"]]))
+            continue
         sizes = _ops._sizes(x, norm)
         shape = {"segments": (sizes["segments"], sizes["features"]), "features": (sizes["features"],)}
         made.append(_ops._like(x, norm) if each["shape"] == "elements" else x.new_empty(shape[each["shape"]]))
     return made
 
 
+def _output(known, x, norm):
+    """Returns y, or the codes that stand for it, for tracing."""
+    y = _ops._like(x, norm)
+    return torch.empty_like(y, dtype=_ops._DTYPES[known["codes"]]) if known["codes"] else y
+
+
 @torch.library.register_fake("normc::infer_around")
 def _(x, scale, bias, mask, around, state, norm):
-    return [_ops._like(x, norm), *_written(_ops.facts(norm, "infer", x, scale, mask), x, norm)]
+    known = _ops.facts(norm, "infer", x, scale, mask)
+    return [_output(known, x, norm), *_written(known, x, norm)]
 
 
 @torch.library.register_fake("normc::forward_around")
 def _(x, scale, bias, mask, around, state, norm):
     known = _ops.facts(norm, "forward", x, scale, mask)
     fields = [*_ops._fields(known["saved"], x, norm), *_ops._fields(known["state"], x, norm)]
-    return [_ops._like(x, norm), *_written(known, x, norm), *fields]
+    return [_output(known, x, norm), *_written(known, x, norm), *fields]
 
 
 def _gradients(x, scale, bias, mask, norm, entry, wanted):
@@ -238,10 +255,18 @@ def _needs_gradient(tensors):
     return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in tensors)
 
 
+def _result(out, count):
+    return tuple(out[:count]) if count > 1 else out[0]
+
+
 def apply(norm, x, scale, bias, mask, around, state=(), training=True):
-    """Returns y, or (y, residual_out) where the norm has a stream of residuals, and the next state. `around` are
-    tensors by name. A norm without a state is always trained."""
+    """Returns y, or (y, residual_out) where the norm has a stream of residuals, and the next state. For y stand codes
+    where the norm quantizes, and their scales are the last. `around` are tensors by name. A norm without a state is
+    always trained."""
     tensors, inputs, stream = _given(norm, mask, around)
+    count = coded(norm, mask is not None)
+    if count and _needs_gradient((x, scale, bias, *tensors)):
+        _around.refuse_gradient(norm.split("[")[0])
     transformed = _is_transformed()
     if transformed or _needs_gradient((x, scale, bias, *tensors)):
         facts = kept(norm, "backward" if training else "infer_backward", mask is not None, inputs)
@@ -252,7 +277,7 @@ def apply(norm, x, scale, bias, mask, around, state=(), training=True):
     else:
         out = infer(x, scale, bias, mask, tensors, state or None, norm)
     following = out[len(out) - len(state) :] if training else ()
-    return (out[0], out[1]) if stream else out[0], following
+    return _result(out, count or 1 + stream), following
 
 
 def train_carried(norm, x, scale, bias, mask, around, state, owner):
@@ -260,18 +285,21 @@ def train_carried(norm, x, scale, bias, mask, around, state, owner):
     tensors, inputs, stream = _given(norm, mask, around)
     _refuse_transforms(norm)
     at_once = owner.commit_at == "forward"
+    count = coded(norm, mask is not None)
+    if count and _needs_gradient((x, scale, bias, *tensors)):
+        _around.refuse_gradient(norm.split("[")[0])
     if not _needs_gradient((x, scale, bias, *tensors)):
         out = forward(x, scale, bias, mask, tensors, state, norm)
         # The first pass of a checkpoint runs without gradients, and must change nothing.
         if torch.is_grad_enabled() or at_once:
             owner._commit(out[len(out) - len(state) :])
-        return (out[0], out[1]) if stream else out[0]
+        return _result(out, count or 1 + stream)
     facts = kept(norm, "backward", mask is not None, inputs)
     arguments = (stream, *facts, x, scale, bias, mask, *tensors, *state)
     if at_once:
         out = _CarriedAtOnce.apply(norm, owner, *arguments)
         owner._store(out[1 + stream :])
-        return (out[0], out[1]) if stream else out[0]
+        return _result(out, 1 + stream)
     if torch.compiler.is_compiling():
         targets = owner._next if owner.commit_at == "step" else ()
         return _Carried.apply(norm, len(state), *arguments, *targets)

@@ -17,7 +17,8 @@ backward = torch.ops.normc.backward.default
 infer_backward = torch.ops.normc.infer_backward.default
 
 _NAMES = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", torch.float16: "f16"}
-_DTYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64}
+_DTYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i8": torch.int8,
+           "e4m3": torch.float8_e4m3fn, "e8m0": torch.float8_e8m0fnu}
 
 
 def name_of(dtype):
