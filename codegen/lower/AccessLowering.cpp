@@ -133,9 +133,11 @@ Value AccessLowering::chunksOfSegment(int64_t phase) {
 }
 
 Value AccessLowering::laneMask(Value count, int64_t lanes) {
-  // Adds 0, which only the run time knows.
+  // Adds 0, which only the run time knows. In a loop over blocks LLVM knows that there are features.
   if (auto features = kernel_.getFeatures())
     count = l_.add(count, l_.sub(arguments_.features, l_.index(*features)));
+  else if (kernel_.getBlock())
+    count = l_.add(count, l_.min(task(), l_.index(0)));
   return l_.laneMask(count, lanes);
 }
 

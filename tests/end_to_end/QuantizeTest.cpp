@@ -69,6 +69,26 @@ TEST(Quantized, BlocksMayBePartsOfGroups) {
   expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), Strategy::Resident));
 }
 
+/// The width of a block is known where the number of features is not, and so is a mask of its lanes.
+TEST(Quantized, BlocksMayBeOneFeatureOfAnyNumber) {
+  for (const char* codes : {"quantize e4m3(per = block, size = 1)", "quantize int8(per = block, size = 3)"})
+    for (const char* norm : {"rms_norm", "batch_norm"}) {
+      const auto problem = problemWith(norm, codes, ":infer@f32[*x*]");
+      ASSERT_TRUE(problem);
+      for (const Strategy strategy : codegen::cpu::strategies(*problem)) {
+        const auto schedule = codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy);
+        const auto kernel = compiled(*problem, schedule, hostIsa(), 1);
+        ASSERT_TRUE(kernel->plan) << kernel->error;
+        for (const int64_t rows : {1, 33}) {
+          const auto question = gate::questionFor(*problem, {.extents = {1, rows, 21}});
+          ASSERT_TRUE(question) << normc::text(question.errors());
+          const gate::Verdict verdict = gate::judge(kernel->plan, *problem, *question);
+          EXPECT_TRUE(verdict.ok) << verdict.text;
+        }
+      }
+    }
+}
+
 TEST(Quantized, SaysWhatNoStrategyDoes) {
   const auto whyNot = [](const char* norm, const char* clauses, const char* rest) {
     return codegen::whyNoStrategy(*problemWith(norm, clauses, rest)).value_or("");
