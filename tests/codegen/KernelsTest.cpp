@@ -131,7 +131,8 @@ TEST_P(Objects, AreFreestandingAndExportTheirPhases) {
     // What stands around a norm is computed in each replica of it, in code for small and code for large
     // calls, of which a call runs one: half of an instruction cache, of 32 KiB, or 64 KiB of an AArch64.
     const Spec& spec = *problem.spec;
-    const bool around = spec.residual || spec.gate || spec.modulate || spec.activation != Activation::None;
+    const bool around =
+        spec.residual || spec.gate || spec.modulate || spec.rope || spec.activation != Activation::None;
     const uint64_t half = isa.name == "aarch64" ? 32768 : 16384;
     for (const auto& [symbol, size] : bytes)
       EXPECT_LE(size, columns  ? 32768u
