@@ -9,8 +9,9 @@
 //   batch_norm:infer@f16[*x64x*]{layout=channels_first}   segments x features x rows
 //   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
 //   rms_norm:forward@f32[*x4096]{y=bf16}    x in f32, y in bf16
+//   rms_norm_residual:forward@bf16[*x4096]{stream=f32}    a residual stream in f32
 //
-// The order of options is: bindings by name, layout, mask, params, y.
+// The order of options is: bindings by name, layout, mask, params, stream, y.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,7 @@ struct Problem {
   /// The type of scale, bias, dscale, dbias. Default: f64 if data is f64, else f32.
   DType params = DType::F32;
   std::optional<DType> output;  ///< floating, of y and dy; absent: that of the data
+  std::optional<DType> stream;  ///< floating, of a residual in front of the norm; absent: that of the data
   Layout layout = Layout::FeaturesLast;
   bool segmented = false;           ///< three dimensions are written; always true for channels-first
   std::optional<int64_t> features;  ///< absent: any

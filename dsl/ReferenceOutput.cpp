@@ -41,10 +41,9 @@ Tracked slopeAt(const Call& call, Tracked o) {
   const Function at = functionAt(call.spec.activation, o.value);
   const double slope = at.slope.value, errors = errorsOf(o);
   double magnitude = std::abs(slope) + at.slope.terms + at.largestCurvature * errors;
-  // The corner of relu: either slope is right, an error of 1. The unit is what the tolerance grants.
-  const double unit = call.problem.statistics() == DType::F64 ? kUnit * 0x1p-28 : kUnit;
-  const bool corner = errors > 0 && std::abs(o.value) <= unit * errors;
-  if (call.spec.activation == Activation::Relu && corner) magnitude += 1 / unit;
+  // The corner of relu: either slope is right, an error of 1.
+  const bool corner = errors > 0 && std::abs(o.value) <= call.unit() * errors;
+  if (call.spec.activation == Activation::Relu && corner) magnitude += 1 / call.unit();
   return {slope, magnitude};
 }
 
