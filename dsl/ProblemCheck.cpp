@@ -50,6 +50,7 @@ class ProblemChecker {
     quantized();
     output();
     stream();
+    rounding();
     numbersInF32();
     entry();
     overRanks();
@@ -243,6 +244,25 @@ class ProblemChecker {
       return;
     }
     notRoundedTwice("P15", "stream", problem_.stream);
+  }
+
+  // P16
+  void rounding() {
+    if (!problem_.roundsNormalized) return;
+    const auto refuse = [&](const std::string& why, const std::string& hint) {
+      fail("P16", "round", "round=normalized " + why, hint);
+    };
+    if (bytes(problem_.data) != 2) {
+      refuse("changes nothing with data of " + std::string(name(problem_.data)),
+             "the type of the data is that of the statistics: leave it out, or use data of bf16 or f16");
+    } else if (!spec_.scale && !spec_.bias) {
+      refuse("needs an affine, and " + inQuotes(spec_.name) + " has none",
+             "it rounds what the affine takes: leave it out");
+    } else if (spec_.reduce != Reduce::Features) {
+      refuse("needs 'reduce features', and " + inQuotes(spec_.name) + " has 'reduce " +
+                 wordOf(kReduceWords, spec_.reduce) + "'",
+             "it is for norms of rows: leave it out");
+    }
   }
 
   void notRoundedTwice(const char* rule, const std::string& option, std::optional<DType> type) {

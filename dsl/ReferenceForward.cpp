@@ -115,8 +115,10 @@ void publishOutputs(const Call& call, const Prepared& prepared, const Applied& a
     x0[i] = (u - applied.c[k]) * applied.s[k];
   });
   Values y = outputValues(call, std::move(x0), applied.r, applied.shift);
+  const bool rounds = call.problem.roundsBeforeAffine();
   for (size_t i = 0; i < y.size(); ++i)
-    if (moved[i] && !call.spec.quantize) y[i].magnitude += beyondTheBinade(call, y[i], call.types.output);
+    if ((moved[i] || rounds) && !call.spec.quantize)
+      y[i].magnitude += beyondTheBinade(call, y[i], call.types.output);
   if (call.spec.quantize) {
     publishCodes(call, y, outputs);
   } else {

@@ -57,6 +57,10 @@
 // backward h is residual_out as it was stored: exact. Inputs of a wider type are rounded when they are
 // loaded, an eighth of their value as above.
 //
+// With `round=normalized` x0 is rounded to the type of the data. What its error may reach is rounded too:
+// where that is another neighbour, the difference, a unit of the type, is in the magnitude of x0. It moves y
+// into the next binade as a stream does.
+//
 // A pair that `rope` turns is two sums of two products, with c and s exact. The roundings of products and sum
 // count as those of a gate do:
 //

@@ -75,6 +75,9 @@ class Reader {
       layoutKnown_ = named(value, "layout", kLayouts, r_.problem.layout, name);
     } else if (name == "params") {
       named(value, "dtype", kFloatTypes, r_.problem.params, name);
+    } else if (name == "round") {
+      r_.problem.roundsNormalized = value.text == "normalized";
+      if (!r_.problem.roundsNormalized) r_.faults.push_back({Fault::Word, value, "rounding", name});
     } else if (name == "stream" || name == "y") {
       DType type = r_.problem.data;
       if (named(value, "dtype", kFloatTypes, type, name) && type != r_.problem.data)

@@ -7,6 +7,7 @@
 //   power_norm_released:forward@f32[*x*]{heads=16,mask,params=bf16}
 //   rms_norm:forward@f32[*x4096]{y=bf16}    x in f32, y in bf16
 //   rms_norm_residual:forward@bf16[*x4096]{stream=f32}    a residual stream in f32
+//   rms_norm:forward@bf16[*x4096]{round=normalized}      as the code of Llama rounds
 //
 // The language (dsl/Problem.h) binds it to a norm and checks both together.
 #pragma once
@@ -101,7 +102,7 @@ std::string_view name(Layout);
 std::optional<Entry> entryNamed(std::string_view name);
 
 /// The options of every problem, whatever its norm: no binding has such a name.
-inline constexpr std::string_view kProblemOptions[] = {"layout", "mask", "params", "stream", "y"};
+inline constexpr std::string_view kProblemOptions[] = {"layout", "mask", "params", "round", "stream", "y"};
 constexpr bool isProblemOption(std::string_view name) {
   for (const std::string_view each : kProblemOptions)
     if (each == name) return true;
@@ -118,6 +119,7 @@ struct ProblemText {
   Layout layout = Layout::FeaturesLast;
   bool segmented = false;  ///< the text has three dimensions; always true for channels-first
   bool mask = false;
+  bool roundsNormalized = false;                    ///< forward and infer round x0 to the type of the data
   std::optional<int64_t> segments, rows, features;  ///< empty: any, written as *
   std::map<std::string, int64_t> bindings;
 
@@ -136,7 +138,8 @@ struct ProblemText {
     return {.data = data, .params = params, .output = output.value_or(data), .stream = stream.value_or(data)};
   }
 
-  /// Returns the canonical text. The order of options: bindings by name, layout, mask, params, stream, y.
+  /// Returns the canonical text. The order of options: bindings by name, layout, mask, params, round, stream,
+  /// y.
   std::string text() const;
   /// Returns the part before the shape, "layer_norm:forward@f32".
   std::string head() const;

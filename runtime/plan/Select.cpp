@@ -30,6 +30,8 @@ std::string problemDiffers(const Kernel& kernel, const ProblemRequest& request) 
   if (has.types().output != wants.types().output)
     return differs("is for y of", std::string(name(has.types().output)),
                    std::string(name(wants.types().output)));
+  if (has.roundsNormalized != wants.roundsNormalized)
+    return has.roundsNormalized ? "rounds the normalized value" : "does not round the normalized value";
   if (has.types().stream != wants.types().stream)
     return differs("is for a residual of", std::string(name(has.types().stream)),
                    std::string(name(wants.types().stream)));

@@ -119,6 +119,10 @@ TEST(Plan, RowsWhoseFeaturesDoNotLieTogetherAreResidentOnACpuAlone) {
 TEST(Plan, ATypeOfATensorIsOfMlirForACpuAlone) {
   EXPECT_EQ(whyOnCpuAlone(problemOf("rms_norm:forward@f32[*x64]{y=bf16}")).value_or(""),
             "y of another type than x: only MLIR for a CPU stores it");
+  const Problem rounds = problemOf("rms_norm:forward@bf16[*x64]{round=normalized}");
+  EXPECT_EQ(whyOnCpuAlone(rounds).value_or(""),
+            "round=normalized: only MLIR for a CPU rounds before the affine");
+  EXPECT_EQ(whyOnCpuAlone(problemOf("rms_norm:backward@bf16[*x64]{round=normalized}")), std::nullopt);
   const char* alone = "a residual of another type than x: only MLIR for a CPU adds it";
   const Problem problem = problemOf("rms_norm_residual:forward@bf16[*x64]{stream=f32}");
   EXPECT_EQ(whyOnCpuAlone(problem).value_or(""), alone);

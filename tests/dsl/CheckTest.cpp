@@ -392,7 +392,7 @@ TEST(Check, C21_GroupsAreOneOrMoreOrABinding) {
             "    reduce features(groups = mask)\n"
             "                             ^~~~\n"
             "  hint: that is an option of every problem: use another name\n");
-  for (const std::string option : {"layout", "params", "stream", "y"})
+  for (const std::string option : {"layout", "params", "round", "stream", "y"})
     EXPECT_EQ(brief(norm({"reduce features(groups = " + option + ")"})),
               Texts{"a binding cannot be called '" + option + "' [C21]"});
   EXPECT_EQ(brief(norm({"reduce features(groups = masks)"})), Texts{});

@@ -48,6 +48,7 @@ TEST(Problem, CanonicalTextsReadBack) {
            "rms_norm:forward@f32[*x4096]{y=bf16}",
            "layer_norm:backward@bf16[*x8]{mask,params=bf16,y=f32}",
            "rms_norm_residual:forward@bf16[*x4096]{stream=f32}",
+           "rms_norm:infer@bf16[*x4096]{params=bf16,round=normalized}",
            "layer_norm_residual:backward@bf16[*x8]{mask,params=bf16,stream=f32,y=f16}",
            "rms_norm_residual_e4m3_block:forward@bf16[*x4096]",
        }) {
@@ -267,7 +268,7 @@ TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
             "error: 'layer_norm' has no option 'heads' [P4]\n"
             "  layer_norm:forward@f32[*x64]{heads=4}\n"
             "                               ^~~~~\n"
-            "  hint: the options are layout, mask, params, stream or y\n");
+            "  hint: the options are layout, mask, params, round, stream or y\n");
   EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=0}"),
             "error: groups is 0 [P4]\n"
             "  group_norm:forward@f32[*x64]{groups=0}\n"
@@ -461,7 +462,7 @@ TEST(CheckProblem, RefusesBindingsThatTheNormDoesNotHave) {
   problem.bindings["heads"] = 2;
   EXPECT_EQ(text(checkProblem(problem).errors()),
             "error: 'layer_norm' has no option 'heads' [P4]\n"
-            "  hint: the options are layout, mask, params, stream or y\n");
+            "  hint: the options are layout, mask, params, round, stream or y\n");
 }
 
 TEST(CheckProblem, ChannelsFirstIsAlwaysSegmented) {

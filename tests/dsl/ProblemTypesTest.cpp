@@ -1,5 +1,5 @@
 // The types that a problem gives its tensors: of y, of a residual in front of the norm, of codes (P12, P13,
-// P15).
+// P15), and of x0 before the affine (P16).
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -163,6 +163,42 @@ TEST(ProblemErrors, P15_AStreamNeedsAResidualInFront) {
             "  rms_norm_residual:forward@bf16[*x64]{stream=float}\n"
             "                                              ^~~~~\n"
             "  hint: use f32, f64, bf16 or f16\n");
+}
+
+TEST(Problem, ForwardAndInferRoundBeforeTheAffine) {
+  for (const char* entry : {"forward", "infer", "backward"}) {
+    const Problem problem = problemOf(std::string("rms_norm:") + entry + "@f16[*x64]{round=normalized}");
+    EXPECT_TRUE(problem.roundsNormalized) << entry;
+    EXPECT_EQ(problem.roundsBeforeAffine(), !isBackward(problem.entry)) << entry;
+  }
+  EXPECT_FALSE(problemOf("rms_norm:forward@f16[*x64]").roundsNormalized);
+}
+
+TEST(ProblemErrors, ARoundingIsOfTheNormalizedValue) {
+  EXPECT_EQ(errorsOf("rms_norm:forward@bf16[*x64]{round=bf16}"),
+            "error: 'bf16' is no rounding\n"
+            "  rms_norm:forward@bf16[*x64]{round=bf16}\n"
+            "                                    ^~~~\n"
+            "  hint: use normalized\n");
+}
+
+TEST(ProblemErrors, P16_ARoundingChangesTheOutput) {
+  EXPECT_EQ(
+      errorsOf("rms_norm:forward@f32[*x64]{round=normalized}"),
+      "error: round=normalized changes nothing with data of f32 [P16]\n"
+      "  rms_norm:forward@f32[*x64]{round=normalized}\n"
+      "                                   ^~~~~~~~~~\n"
+      "  hint: the type of the data is that of the statistics: leave it out, or use data of bf16 or f16\n");
+  EXPECT_EQ(errorsOf("l2_norm:forward@bf16[*x64]{round=normalized}"),
+            "error: round=normalized needs an affine, and 'l2_norm' has none [P16]\n"
+            "  l2_norm:forward@bf16[*x64]{round=normalized}\n"
+            "                                   ^~~~~~~~~~\n"
+            "  hint: it rounds what the affine takes: leave it out\n");
+  EXPECT_EQ(errorsOf("batch_norm:forward@bf16[*x64]{round=normalized}"),
+            "error: round=normalized needs 'reduce features', and 'batch_norm' has 'reduce rows' [P16]\n"
+            "  batch_norm:forward@bf16[*x64]{round=normalized}\n"
+            "                                      ^~~~~~~~~~\n"
+            "  hint: it is for norms of rows: leave it out\n");
 }
 
 TEST(ProblemErrors, P15_DataInF64HaveNoStreamOf16Bits) {
