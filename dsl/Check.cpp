@@ -5,6 +5,7 @@
 #include "dsl/EnumWords.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
+#include "runtime/abi/ProblemText.h"
 
 namespace normc {
 namespace {
@@ -273,8 +274,7 @@ class Checker {
     const std::string& name = groups.binding;
     require(groups.count >= 1, "C21", place, "groups is " + std::to_string(groups.count),
             "use 1 or more, or the name of a binding");
-    require(name != "layout" && name != "mask" && name != "params" && name != "y", "C21", place,
-            "a binding cannot be called " + inQuotes(name),
+    require(!isProblemOption(name), "C21", place, "a binding cannot be called " + inQuotes(name),
             "that is an option of every problem: use another name");
   }
 

@@ -5,7 +5,8 @@
 namespace normc {
 
 ProblemText Problem::parts() const {
-  return {spec->name, entry, data, params, output, layout, segmented, mask, {}, {}, features, bindings};
+  return {spec->name,       entry, data, params,   output,  stream, layout, segmented, mask,
+          roundsNormalized, {},    {},   features, bindings};
 }
 
 ElementTypes Problem::types() const {

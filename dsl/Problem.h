@@ -9,8 +9,10 @@
 //   batch_norm:infer@f16[*x64x*]{layout=channels_first}   segments x features x rows
 //   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
 //   rms_norm:forward@f32[*x4096]{y=bf16}    x in f32, y in bf16
+//   rms_norm_residual:forward@bf16[*x4096]{stream=f32}    a residual stream in f32
+//   rms_norm:forward@bf16[*x4096]{round=normalized}      as the code of Llama rounds
 //
-// The order of options is: bindings by name, layout, mask, params, y.
+// The order of options is: bindings by name, layout, mask, params, round, stream, y.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +37,13 @@ struct Problem {
   /// The type of scale, bias, dscale, dbias. Default: f64 if data is f64, else f32.
   DType params = DType::F32;
   std::optional<DType> output;  ///< floating, of y and dy; absent: that of the data
+  std::optional<DType> stream;  ///< floating, of a residual in front of the norm; absent: that of the data
   Layout layout = Layout::FeaturesLast;
   bool segmented = false;           ///< three dimensions are written; always true for channels-first
   std::optional<int64_t> features;  ///< absent: any
   bool mask = false;                ///< a row mask (segments x rows bytes, 1 = real) is an argument
+  bool roundsNormalized =
+      false;  ///< forward and infer round x0 to the type of the data, as some frameworks do
   std::map<std::string, int64_t> bindings;
 
   ProblemText parts() const;
@@ -54,6 +59,9 @@ struct Problem {
   bool hasConstantStatistics() const { return isBackward(entry) && !readsSaved(entry); }
   /// True if an output needs complete sums over the batch. Infer counts as forward.
   bool needsBatchStatistics() const { return !hasConstantStatistics() && spec->needsBatchStatistics(); }
+
+  /// True if what the affine takes is rounded to the type of the data. A backward takes it as it is.
+  bool roundsBeforeAffine() const { return roundsNormalized && !isBackward(entry); }
 
   /// Returns the type of statistics and state.
   DType statistics() const { return statisticsOf(data); }

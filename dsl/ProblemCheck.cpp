@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -48,6 +49,8 @@ class ProblemChecker {
     turned();
     quantized();
     output();
+    stream();
+    rounding();
     numbersInF32();
     entry();
     overRanks();
@@ -226,11 +229,46 @@ class ProblemChecker {
   }
 
   // P13
-  void output() {
-    const bool narrow = problem_.output && bytes(*problem_.output) == 2;
-    if (!narrow || problem_.data != DType::F64) return;
-    fail("P13", "y", "y=" + std::string(name(*problem_.output)) + " does not go with data of f64",
-         "16-bit types would be rounded twice, by way of f32: use y=f32, or f32 data");
+  void output() { notRoundedTwice("P13", "y", problem_.output); }
+
+  // P15
+  void stream() {
+    if (!problem_.stream || *problem_.stream == problem_.data) return;
+    if (!spec_.hasResidual(/*after=*/false)) {
+      fail("P15", "stream",
+           "stream=" + std::string(name(*problem_.stream)) + ", but " + inQuotes(spec_.name) +
+               " has no residual in front of it",
+           "it is the type of that residual and of what is passed on of it: add 'residual before' to the "
+           "norm, "
+           "or leave it out");
+      return;
+    }
+    notRoundedTwice("P15", "stream", problem_.stream);
+  }
+
+  // P16
+  void rounding() {
+    if (!problem_.roundsNormalized) return;
+    const auto refuse = [&](const std::string& why, const std::string& hint) {
+      fail("P16", "round", "round=normalized " + why, hint);
+    };
+    if (bytes(problem_.data) != 2) {
+      refuse("changes nothing with data of " + std::string(name(problem_.data)),
+             "the type of the data is that of the statistics: leave it out, or use data of bf16 or f16");
+    } else if (!spec_.scale && !spec_.bias) {
+      refuse("needs an affine, and " + inQuotes(spec_.name) + " has none",
+             "it rounds what the affine takes: leave it out");
+    } else if (spec_.reduce != Reduce::Features) {
+      refuse("needs 'reduce features', and " + inQuotes(spec_.name) + " has 'reduce " +
+                 wordOf(kReduceWords, spec_.reduce) + "'",
+             "it is for norms of rows: leave it out");
+    }
+  }
+
+  void notRoundedTwice(const char* rule, const std::string& option, std::optional<DType> type) {
+    if (!type || bytes(*type) != 2 || problem_.data != DType::F64) return;
+    fail(rule, option, option + "=" + std::string(name(*type)) + " does not go with data of f64",
+         "16-bit types would be rounded twice, by way of f32: use " + option + "=f32, or f32 data");
   }
 
   // P8
@@ -313,7 +351,7 @@ std::vector<Diagnostic> problemErrors(const Problem& problem,
 
 Diagnostic unknownOption(const Spec& spec, const std::string& name) {
   std::vector<std::string> known = bindingNames(spec);
-  known.insert(known.end(), {"layout", "mask", "params", "y"});
+  known.insert(known.end(), std::begin(kProblemOptions), std::end(kProblemOptions));
   return {inQuotes(spec.name) + " has no option " + inQuotes(name),
           "P4",
           didYouMean(name, known, "the options are " + oneOf(known)),

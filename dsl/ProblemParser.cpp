@@ -27,8 +27,8 @@ class ProblemParser {
       if (each.option.empty() || known(each.option) || each.kind == ProblemFault::Twice) diagnose(each);
     if (spec_ && errors_.empty()) {
       const ProblemText& t = read_.problem;
-      Problem problem{spec_,    t.entry,     t.data,     t.params, t.output,
-                      t.layout, t.segmented, t.features, t.mask,   t.bindings};
+      Problem problem{spec_,    t.entry,     t.data,     t.params, t.output,           t.stream,
+                      t.layout, t.segmented, t.features, t.mask,   t.roundsNormalized, t.bindings};
       errors_ = problemErrors(problem, [this](const std::string& part, Diagnostic& error) {
         const auto place = places_.find(part);
         point(error, place == places_.end() ? read_.norm : place->second);
@@ -85,7 +85,7 @@ class ProblemParser {
 
   // Whether the norm has that option. Where there is no norm, every option may be one of it.
   bool known(std::string_view name) const {
-    if (name == "layout" || name == "mask" || name == "params" || name == "y" || !spec_) return true;
+    if (isProblemOption(name) || !spec_) return true;
     const std::vector<std::string> bindings = bindingNames(*spec_);
     return std::find(bindings.begin(), bindings.end(), name) != bindings.end();
   }
@@ -101,6 +101,7 @@ class ProblemParser {
                     kForm);
       case ProblemFault::Word:
         if (option == "layout") return failWord(fault, namesOf(kLayouts));
+        if (option == "round") return failWord(fault, {"normalized"});
         return failWord(fault, part.offset == read_.entry.offset ? namesOf(kEntries) : namesOf(kFloatTypes));
       case ProblemFault::Twice:  // P7
         return fail(part, "P7", "the option " + inQuotes(option) + " stands twice", "leave one of them out");

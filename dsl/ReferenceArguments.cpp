@@ -253,12 +253,14 @@ Call::Call(const Problem& problem, const ReferenceCall& given)
       spec(*problem.spec),
       given(given),
       has(hasOf(problem)),
+      types(problem.types()),
       settings(settingsOf(spec, given.numbers)),
       rows(given.extents.totalRows()),
       features(given.extents.features),
       groups(problem.groups(spec.groups)),
       preGroups(spec.pre ? problem.groups(spec.pre->groups) : 1),
-      runs(spec.rope ? problem.groups(spec.rope->groups) : 1) {
+      runs(spec.rope ? problem.groups(spec.rope->groups) : 1),
+      wide_(problem.statistics() == DType::F64) {
   if (isOverRanks(problem.entry) && given.saved.contains("count")) {
     realRows_ = static_cast<int64_t>(given.saved.at("count")[0]);
   } else if (addsPartials(problem.entry)) {
@@ -266,6 +268,14 @@ Call::Call(const Problem& problem, const ReferenceCall& given)
   } else {
     for (int64_t row = 0; row < rows; ++row) realRows_ += real(row);
   }
+}
+
+// A wider type is rounded, and a number that is subnormal in a narrower one may be read as zero.
+Tracked Call::converted(double value, DType type) const {
+  const Tracked input = exact(value);
+  if (wide_ && type != DType::F64 && value != 0 && std::abs(value) < kSmallestNormal)
+    return {value, input.magnitude + kSmallestNormal / unit()};
+  return !wide_ && type == DType::F64 ? rounded(input) : input;
 }
 
 int64_t Call::statistics() const {

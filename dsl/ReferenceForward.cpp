@@ -88,18 +88,18 @@ Applied constantStatistics(const Call& call) {
 // magnitude of that rounding in u.
 static double errorOfStream(const Call& call, const Prepared& prepared, At at) {
   const double h = prepared.h[at.element].value;
-  const DType data = call.problem.data;
-  if (!call.spec.hasStream() || bytes(data) == bytes(call.problem.statistics()) || !std::isfinite(h))
+  const DType stored = call.types.stream;
+  if (!call.spec.hasStream() || bytes(stored) >= bytes(call.problem.statistics()) || !std::isfinite(h))
     return 0;
-  const double error = ulp(h, data) / 2 / kUnit;
+  const double error = ulp(h, stored) / 2 / call.unit();
   if (!call.spec.pre) return error;
   // The factor of `pre` is computed from the same values.
   return 2 * error * prepared.factor[at.element / (call.features / call.preGroups)].value;
 }
 
-double beyondTheBinade(Tracked value, DType stored) {
-  const double reached = std::abs(value.value) + 1.5 * kUnit * value.magnitude;
-  return std::isfinite(reached) ? (ulp(reached, stored) - ulp(value.value, stored)) / 2 / kUnit : 0;
+double beyondTheBinade(const Call& call, Tracked value, DType stored) {
+  const double reached = std::abs(value.value) + 1.5 * call.unit() * value.magnitude;
+  return std::isfinite(reached) ? (ulp(reached, stored) - ulp(value.value, stored)) / 2 / call.unit() : 0;
 }
 
 void publishOutputs(const Call& call, const Prepared& prepared, const Applied& applied, Outputs& outputs) {
@@ -115,8 +115,10 @@ void publishOutputs(const Call& call, const Prepared& prepared, const Applied& a
     x0[i] = (u - applied.c[k]) * applied.s[k];
   });
   Values y = outputValues(call, std::move(x0), applied.r, applied.shift);
+  const bool rounds = call.problem.roundsBeforeAffine();
   for (size_t i = 0; i < y.size(); ++i)
-    if (moved[i] && !call.spec.quantize) y[i].magnitude += beyondTheBinade(y[i], call.problem.types().output);
+    if ((moved[i] || rounds) && !call.spec.quantize)
+      y[i].magnitude += beyondTheBinade(call, y[i], call.types.output);
   if (call.spec.quantize) {
     publishCodes(call, y, outputs);
   } else {

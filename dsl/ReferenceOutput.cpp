@@ -1,14 +1,32 @@
 // From x0 to y, and from the gradient of y to that of the affine and of what stands behind it.
+#include <algorithm>
+#include <cmath>
+
 #include "dsl/ReferenceParts.h"
+#include "dsl/Tolerance.h"
 
 namespace normc::reference {
 namespace {
+
+// Returns a value that is rounded to the type of the data. Where its error decides which neighbour that is,
+// either is right.
+Tracked roundedToData(const Call& call, Tracked x0) {
+  if (!std::isfinite(x0.value)) return x0;
+  const DType data = call.types.data;
+  const double value = round(x0.value, data), error = 1.5 * call.unit() * x0.magnitude;
+  Tracked result = exact(value);
+  for (const double reached : {x0.value - error, x0.value + error})
+    result.magnitude =
+        std::max(result.magnitude, std::abs(value) + std::abs(round(reached, data) - value) / call.unit());
+  return result;
+}
 
 // Returns v, the output of the affine.
 Tracked affine(const Call& call, int64_t feature, Tracked x0, Tracked r, Tracked shift) {
   const Spec& spec = call.spec;
   Tracked value = x0;
   if (spec.renorm.kind != Renorm::None && spec.renorm.forward) value = r * value + shift;
+  if (call.problem.roundsBeforeAffine()) value = roundedToData(call, value);
   if (spec.scale) value = factorOf(call, feature) * value;
   if (spec.bias) value = value + exact(call.given.bias[feature]);
   return value;
@@ -41,10 +59,9 @@ Tracked slopeAt(const Call& call, Tracked o) {
   const Function at = functionAt(call.spec.activation, o.value);
   const double slope = at.slope.value, errors = errorsOf(o);
   double magnitude = std::abs(slope) + at.slope.terms + at.largestCurvature * errors;
-  // The corner of relu: either slope is right, an error of 1. The unit is what the tolerance grants.
-  const double unit = call.problem.statistics() == DType::F64 ? kUnit * 0x1p-28 : kUnit;
-  const bool corner = errors > 0 && std::abs(o.value) <= unit * errors;
-  if (call.spec.activation == Activation::Relu && corner) magnitude += 1 / unit;
+  // The corner of relu: either slope is right, an error of 1.
+  const bool corner = errors > 0 && std::abs(o.value) <= call.unit() * errors;
+  if (call.spec.activation == Activation::Relu && corner) magnitude += 1 / call.unit();
   return {slope, magnitude};
 }
 

@@ -51,6 +51,7 @@ class Call {
   const Spec& spec;
   const ReferenceCall& given;
   const Has has;
+  const ElementTypes types;
   Settings settings;
   int64_t rows = 0, features = 0;
   int64_t groups = 1, preGroups = 1;
@@ -69,8 +70,12 @@ class Call {
   int64_t elements(Tensor) const;          ///< the number of elements of a tensor
   int64_t index(Tensor tensor, At) const;  ///< the element of a tensor that belongs to an element of x
   /// of pairs only for a feature that is turned
-  /// Returns the value of an input at an element of x.
-  Tracked input(Tensor tensor, At at) const { return exact((*valuesOf(given, tensor))[index(tensor, at)]); }
+  /// Returns the value of an input at an element of x, in the type of the statistics.
+  Tracked input(Tensor tensor, At at) const {
+    return converted((*valuesOf(given, tensor))[index(tensor, at)], typeOf(tensor, types));
+  }
+  /// Returns the relative error that the tolerance grants.
+  double unit() const { return wide_ ? kUnit * 0x1p-28 : kUnit; }
 
   bool hasState() const { return spec.running.has_value(); }
   /// True if the batch has no valid row: the step does not change the state.
@@ -99,7 +104,10 @@ class Call {
   }
 
  private:
+  Tracked converted(double value, DType type) const;
+
   int64_t realRows_ = 0;
+  const bool wide_;  ///< statistics are f64
 };
 
 /// Returns the errors of the arguments; empty if they can be evaluated.
@@ -212,7 +220,7 @@ void publishOutputs(const Call&, const Prepared&, const Applied&, Outputs&);
 /// Publishes what `quantize` makes of y.
 void publishCodes(const Call&, const Values& y, Outputs&);
 /// Returns the magnitude of what a store rounds more where an error moves the value into the next binade.
-double beyondTheBinade(Tracked value, DType stored);
+double beyondTheBinade(const Call&, Tracked value, DType stored);
 
 using Changed = std::map<std::string, Values>;  ///< state fields, by name
 /// Returns the state after a forward with step number `step` and a batch that was not empty.

@@ -16,9 +16,6 @@ struct Block {
   int64_t first, size;
 };
 
-// Returns the relative error that the tolerance grants.
-double unitOf(const Call& call) { return call.problem.statistics() == DType::F64 ? kUnit * 0x1p-28 : kUnit; }
-
 // Returns max(max |y|, floor) of a block: the error of the maximum is that of the element that is the largest
 // after its own error.
 Tracked largestOf(const Call& call, const Values& y, const Block& block) {
@@ -58,19 +55,19 @@ Scale scaleOf(const Call& call, const Tracked& largest) {
   }
   const double power = powerAbove(quotient.value);
   // The error of A, and two roundings of the quotient, which may be one of f32 whatever the data is.
-  const double relative = unitOf(call) * quotient.magnitude / quotient.value + 2 * kRounding;
+  const double relative = call.unit() * quotient.magnitude / quotient.value + 2 * kRounding;
   const double below =
       std::max(quotient.value * (1 - relative), call.settings.quantFloor / quantize.largest());
   const double least = powerAbove(below * (1 - 2 * kRounding)),
                most = powerAbove(quotient.value * (1 + relative));
   const double error = std::max(most - power, power - least);
-  return {{power, power + error / unitOf(call)}, power, largest, least, most};
+  return {{power, power + error / call.unit()}, power, largest, least, most};
 }
 
 // Returns the code of an element before it is rounded, saturated.
 Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
   const bool whole = call.spec.quantize->codes == Codes::Int8;
-  const double unit = unitOf(call), most = call.spec.quantize->largest();
+  const double unit = call.unit(), most = call.spec.quantize->largest();
   Tracked code = {y.value / scale.divisor, y.magnitude / scale.divisor};
   const double size = std::abs(code.value);
   // The errors of A, of D and of 1 / D; the product with it.
@@ -84,7 +81,7 @@ Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
     code.value = std::copysign(limit, code.value);
     code.magnitude = std::max(limit, code.magnitude - (size - limit) / unit);
   }
-  code.magnitude += beyondTheBinade(code, whole ? DType::I8 : DType::E4M3);
+  code.magnitude += beyondTheBinade(call, code, whole ? DType::I8 : DType::E4M3);
   return code;
 }
 

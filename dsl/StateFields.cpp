@@ -53,10 +53,13 @@ Has hasOf(const Problem& problem) {
           .residual = spec.residual.has_value(),
           .residualBefore = spec.hasResidual(/*after=*/false),
           .stream = spec.hasStream()};
+  // In front of the norm it is dx, but for a gate and for its type.
+  const ElementTypes types = problem.types();
+  const bool isDx = !spec.hasGate(/*before=*/true) && types.stream == types.data;
   // Behind the norm it is dy, but for rows that the padding leaves out, and for its type.
-  const bool differs = spec.activation != Activation::None || problem.types().output != problem.data ||
-                       (problem.mask && spec.padding == Padding::Exclude);
-  has.ownResidualGradient = has.residualBefore ? spec.hasGate(/*before=*/true) : has.residual && differs;
+  const bool isDy = spec.activation == Activation::None && types.output == types.data &&
+                    !(problem.mask && spec.padding == Padding::Exclude);
+  has.ownResidualGradient = has.residualBefore ? !isDx : has.residual && !isDy;
   has.y = !spec.quantize, has.codes = !has.y;
   has.quantScale = spec.isQuantizedPer(QuantizePer::Tensor);
   has.quantScaleOut = has.codes && !has.quantScale;

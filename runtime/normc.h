@@ -214,6 +214,8 @@ typedef struct normc_request {
    *   batch_norm:backward@f16[*x64x*]{layout=channels_first}   segments x features x rows
    *   power_norm_released:forward@f32[*x1024]{heads=16,mask,params=bf16}
    *   rms_norm:forward@f32[*x4096]{y=bf16}     x in f32, y in bf16
+   *   rms_norm_residual:forward@bf16[*x4096]{stream=f32}   a residual in f32 beside x in bf16
+   *   rms_norm:forward@bf16[*x4096]{round=normalized}      rounded before the scale too
    * @endcode
    * A size is a number, or * for any. A kernel for any number of features serves a given number too. The
    * groups of a norm have to divide the number of features: plan creation checks that, or, if the plan is for

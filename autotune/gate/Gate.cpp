@@ -63,6 +63,17 @@ static std::vector<double> turnsOf(const Problem& problem, Tensor tensor, const 
   return values;
 }
 
+/// True if the largest numbers of a type are small.
+static bool isNarrow(DType type) { return largest(type) < 1e10; }
+
+/// Returns values of x whose sums with a residual fit the stream.
+static std::vector<double> inputValues(const Problem& problem, const Trial& trial, const Extents& e) {
+  const DType stream = problem.types().stream, range = isNarrow(stream) ? stream : problem.data;
+  std::vector<double> values = hardInput(trial.data, e, range, trial.seed);
+  for (double& v : values) v = round(v, problem.data);
+  return values;
+}
+
 /// Returns values of a gate: most are small; of eleven one is large, one large and negative, one 0. Where it
 /// stands before the norm, or x is infinite, large ones are smaller: infinities then appear where the
 /// reference has them.
@@ -71,7 +82,7 @@ static std::vector<double> gateValues(const Problem& problem, const Trial& trial
   const bool before = problem.spec->hasGate(/*before=*/true);
   if (before && trial.data == HardInput::Huge) return normalValues(count, problem.data, seed, 0, 0.15);
   const bool extreme = trial.data == HardInput::Huge || trial.data == HardInput::WithInfinity;
-  const double large = before || extreme ? 4 : largest(problem.data) < 1e10 ? 30 : 100;
+  const double large = before || extreme ? 4 : isNarrow(problem.data) ? 30 : 100;
   std::vector<double> values = normalValues(count, problem.data, seed, 0, before ? 0.5 : 1);
   for (int64_t i = 0; i < count; ++i) {
     if (i % 11 == 3) values[i] = large;
@@ -86,12 +97,13 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
                                         const Extents& e) {
   const int64_t count = countOf(shapeOf(tensor, hasOf(problem)), e);
   const uint64_t seed = trial.seed + 20 + tensor;
-  const bool narrow = largest(problem.data) < 1e10;
+  const DType type = typeOf(tensor, problem.types());
   switch (tensor) {
     case kResidual:
       // As hard as x: it is as constant, and as far from 0.
-      if (problem.spec->hasResidual(/*after=*/true) || (narrow && trial.data == HardInput::Huge)) break;
-      return hardInput(trial.data, e, problem.data, seed);
+      if (problem.spec->hasResidual(/*after=*/true) || (isNarrow(type) && trial.data == HardInput::Huge))
+        break;
+      return hardInput(trial.data, e, type, seed);
     case kGate:
       return gateValues(problem, trial, count, seed);
     case kModScale:
@@ -104,7 +116,7 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
     default:
       break;
   }
-  return normalValues(count, problem.data, seed);
+  return normalValues(count, type, seed);
 }
 
 /// Fills the inputs around the norm; of those that ranks share, only empty ones.
@@ -137,7 +149,7 @@ static void spoilPadding(const Problem& problem, const Trial& trial, ReferenceCa
 static ReferenceCall otherRank(const Problem& problem, Trial trial, ReferenceCall rank, int64_t rows) {
   rank.extents.rows = rows;
   trial.seed += 10;
-  rank.x = hardInput(trial.data, rank.extents, problem.data, trial.seed);
+  rank.x = inputValues(problem, trial, rank.extents);
   if (problem.mask) rank.mask = hardMask(trial.mask, rank.extents, trial.seed);
   rank.dy = normalValues(int64_t(rank.x.size()), problem.types().output, trial.seed + 3);
   surround(problem, trial, rank);
@@ -157,7 +169,7 @@ static std::vector<Diagnostic> runForward(Problem problem, ReferenceCall& call) 
                stream = output == name(kResidualOut);
     if (!stream && (!saves || (!saved && !state))) continue;
     std::vector<double> values = quantity.value;
-    for (double& v : values) v = round(v, stream ? problem.data : problem.statistics());
+    for (double& v : values) v = round(v, stream ? problem.types().stream : problem.statistics());
     (stream ? call.residualOut : (saved ? call.saved : call.state)[output.substr(6)]) = values;
   }
   return {};
@@ -167,7 +179,7 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   ReferenceCall call;
   const Extents& e = call.extents = trial.extents;
   const Spec& spec = *problem.spec;
-  call.x = hardInput(trial.data, e, problem.data, trial.seed);
+  call.x = inputValues(problem, trial, e);
   if (spec.scale) call.scale = normalValues(e.features, problem.params, trial.seed + 1, 1, 0.5);
   if (spec.bias) call.bias = normalValues(e.features, problem.params, trial.seed + 2);
   if (problem.mask) call.mask = hardMask(trial.mask, e, trial.seed);

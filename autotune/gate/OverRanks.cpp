@@ -105,7 +105,7 @@ class Step {
     const auto stream = forward.outputs.find(std::string(name(kResidualOut)));
     if (stream == forward.outputs.end()) return;
     rank.residualOut = stream->second.value;
-    for (double& value : rank.residualOut) value = round(value, problem_.data);
+    for (double& value : rank.residualOut) value = round(value, problem_.types().stream);
   }
 
   const Problem& problem_;

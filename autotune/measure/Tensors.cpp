@@ -90,11 +90,12 @@ const Held& TensorSet::output() const {
 }
 
 Tensors::Tensors(DType data, const Shape& shape, bool gradients)
-    : TensorSet(TensorMaker{.types = {.data = data, .params = statisticsOf(data), .output = data},
-                            .extents = {shape.segments, shape.rows, shape.features},
-                            .has = {.scale = true, .bias = true},
-                            .backward = gradients}
-                    .make()),
+    : TensorSet(
+          TensorMaker{.types = {.data = data, .params = statisticsOf(data), .output = data, .stream = data},
+                      .extents = {shape.segments, shape.rows, shape.features},
+                      .has = {.scale = true, .bias = true},
+                      .backward = gradients}
+              .make()),
       data(data),
       params(statisticsOf(data)),
       shape(shape) {}

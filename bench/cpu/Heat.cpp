@@ -173,10 +173,11 @@ Tensors tensorsOf(const HeatPlan& plan, const std::vector<Problem>& problems) {
   Tensors tensors(plan.data, {1, 1, 1}, gradients);
   const Shape& shape = tensors.shape = plan.shape;
   static_cast<TensorSet&>(tensors) =
-      TensorMaker{.types = {.data = plan.data, .params = tensors.params, .output = plan.data},
-                  .extents = {shape.segments, shape.rows, shape.features},
-                  .has = all,
-                  .backward = gradients}
+      TensorMaker{
+          .types = {.data = plan.data, .params = tensors.params, .output = plan.data, .stream = plan.data},
+          .extents = {shape.segments, shape.rows, shape.features},
+          .has = all,
+          .backward = gradients}
           .make();
   return tensors;
 }

@@ -31,7 +31,7 @@ PassPtr expandAbs();
 /// processor has instructions for them, and LLVM's expansion is slow or a call. Rounds to nearest even and
 /// keeps NaN. `instruction`: the processor rounds vectors by one, so these conversions stay. A vector of
 /// `whole` elements fills a register of AVX-512 as bf16, and two as f32, so that one instruction joins or
-/// splits it; 0: there is no such register.
+/// splits it; 0: there is no such register. A conversion to bf16 and back leaves f32 in its lanes.
 PassPtr expandBF16(bool instruction, int64_t whole);
 
 /// nontemporal-words: hides from LLVM that a non-temporal store is of 16-bit floats: LLVM 22 has no such

@@ -88,11 +88,11 @@ static Value roundBoth(Loops& l, Value f32) {
       .getResult(0);
 }
 
-static Value toBF16(Loops& l, Value f32) {
+/// Returns the bits of `f32`, of which the upper half is rounded by the lower half.
+static Value roundedBits(Loops& l, Value f32) {
   OpBuilder& b = l.b;
   Type i32 = withElement(f32.getType(), b.getI32Type());
   Value bits = arith::BitcastOp::create(b, l.loc, i32, f32);
-  if (isa<VectorType>(i32)) return toBF16Lanes(l, bits);
   // Adds just less than half a unit, or exactly that if the upper half is odd; makes NaN quiet.
   Value odd = arith::AndIOp::create(b, l.loc, arith::ShRUIOp::create(b, l.loc, bits, integer(l, i32, 16)),
                                     integer(l, i32, 1));
@@ -100,8 +100,21 @@ static Value toBF16(Loops& l, Value f32) {
       arith::AddIOp::create(b, l.loc, arith::AddIOp::create(b, l.loc, bits, integer(l, i32, 0x7fff)), odd);
   Value nan = arith::CmpFOp::create(b, l.loc, arith::CmpFPredicate::UNO, f32, f32);
   Value quiet = arith::OrIOp::create(b, l.loc, bits, integer(l, i32, 0x400000));
-  Value chosen = arith::SelectOp::create(b, l.loc, nan, quiet, up);
-  Value high = arith::ShRUIOp::create(b, l.loc, chosen, integer(l, i32, 16));
+  return arith::SelectOp::create(b, l.loc, nan, quiet, up);
+}
+
+/// Returns the nearest bf16 as f32.
+static Value rounded(Loops& l, Value f32) {
+  Value bits = roundedBits(l, f32);
+  Value upper = arith::AndIOp::create(l.b, l.loc, bits, integer(l, bits.getType(), ~int64_t(0xffff)));
+  return arith::BitcastOp::create(l.b, l.loc, f32.getType(), upper);
+}
+
+static Value toBF16(Loops& l, Value f32) {
+  OpBuilder& b = l.b;
+  Type i32 = withElement(f32.getType(), b.getI32Type());
+  if (isa<VectorType>(i32)) return toBF16Lanes(l, arith::BitcastOp::create(b, l.loc, i32, f32));
+  Value high = arith::ShRUIOp::create(b, l.loc, roundedBits(l, f32), integer(l, i32, 16));
   return arith::TruncIOp::create(b, l.loc, withElement(i32, b.getI16Type()), high);
 }
 
@@ -111,6 +124,16 @@ PassPtr expandBF16(bool instruction, int64_t whole) {
       auto vector = dyn_cast<VectorType>(v.getType());
       return vector ? vector.getNumElements() : 0;
     };
+    // A value that stays f32 is rounded in its lanes.
+    module.walk([](arith::ExtFOp wide) {
+      auto narrow = wide.getIn().getDefiningOp<arith::TruncFOp>();
+      if (!narrow || !getElementTypeOrSelf(narrow.getType()).isBF16()) return;
+      OpBuilder b(wide);
+      Loops l(b, wide.getLoc());
+      wide.replaceAllUsesWith(rounded(l, narrow.getIn()));
+      wide.erase();
+      if (narrow.use_empty()) narrow.erase();
+    });
     SmallVector<arith::BitcastOp> all;
     module.walk([&](arith::BitcastOp bits) { all.push_back(bits); });
     for (arith::BitcastOp bits : all) {

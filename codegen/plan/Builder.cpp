@@ -460,6 +460,10 @@ Num KernelBuilder::narrow(Num n) {
   if (n.value.getType() == statistics_) return n;
   return {this, arith::TruncFOp::create(builder_, loc(), statistics_, n.value)};
 }
+Num KernelBuilder::rounded(Num n, DType type) {
+  const Value narrow = arith::TruncFOp::create(builder_, loc(), typeOf(builder_, type), n.value);
+  return {this, arith::ExtFOp::create(builder_, loc(), n.value.getType(), narrow)};
+}
 Num KernelBuilder::widen(Num n) {
   Type f64 = builder_.getF64Type();
   if (n.value.getType() == f64) return n;

@@ -147,6 +147,7 @@ class KernelBuilder {
   Num constant(double);
   Num wideConstant(double);  ///< in f64
   Num narrow(Num);           ///< f64 -> statistics type
+  Num rounded(Num, DType);   ///< to another type, and back
   Num widen(Num);            ///< any float or i64 -> f64
   mlir::Value index(Num);    ///< i64 -> index
   Num integer(mlir::Value index);

@@ -134,6 +134,7 @@ Num Element::kept() { return k_.spec().padding == Padding::Exclude ? valid() : N
 Num Element::affine() {
   return once(affine_, [&] {
     Num v = add(multiply(centred(), (*this)[Part::Slope]), (*this)[Part::Intercept]);
+    if (k_.problem().roundsBeforeAffine()) v = k_.rounded(v, k_.problem().data);
     return add(multiply(v, factor()), (*this)[Part::Bias]);
   });
 }

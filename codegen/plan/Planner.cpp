@@ -99,6 +99,9 @@ std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
   if (problem.spec->rope) return "`rope`: only MLIR for a CPU turns pairs of features";
   if (problem.output && *problem.output != problem.data)
     return "y of another type than x: only MLIR for a CPU stores it";
+  if (problem.roundsBeforeAffine()) return "round=normalized: only MLIR for a CPU rounds before the affine";
+  if (problem.stream && *problem.stream != problem.data)
+    return "a residual of another type than x: only MLIR for a CPU adds it";
   if (problem.layout == Layout::FeaturesLast) return std::nullopt;
   if (problem.spec->reduce == Reduce::Features)
     return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "

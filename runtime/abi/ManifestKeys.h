@@ -133,6 +133,8 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
   ar("data", k.parts.data, kFloatTypes);
   ar("params", k.parts.params, kFloatTypes);
   ar.maybe("output", k.parts.output, kFloatTypes);
+  ar.maybe("rounds_normalized", k.parts.roundsNormalized);
+  ar.maybe("stream", k.parts.stream, kFloatTypes);
   ar("layout", k.parts.layout, kLayouts);
   ar("mask", k.parts.mask);
   ar("segmented", k.parts.segmented);

@@ -58,6 +58,7 @@ enum class TypeRule : uint8_t {
   Data,    ///< the type of the problem's data
   Params,  ///< the type of its params
   Output,  ///< the type of its y
+  Stream,  ///< the type of its residual, where that stands in front of the norm; else of the data
   Mask,    ///< U8
   Codes,   ///< of a quantized output, as the norm says
   Scale,   ///< F32
@@ -153,13 +154,13 @@ inline constexpr auto kTensorTable = [] {
       {kDscale,       "dscale",         PerFeature, Params, Sums,     WrittenIfGiven, &Has::scale},
       {kDbias,        "dbias",          PerFeature, Params, Sums,     WrittenIfGiven, &Has::bias},
       {kMask,         "mask",           PerRow,     Mask,   Both,     Read,           &Has::mask},
-      {kResidual,     "residual",       Elements,   Data,   Factor,   ReadOrIgnored,  &Has::residual,  {},        &Has::residualBefore},
-      {kResidualOut,  "residual_out",   Elements,   Data,   Factor,   Passed,         &Has::stream,    kResidual},
+      {kResidual,     "residual",       Elements,   Stream, Factor,   ReadOrIgnored,  &Has::residual,  {},        &Has::residualBefore},
+      {kResidualOut,  "residual_out",   Elements,   Stream, Factor,   Passed,         &Has::stream,    kResidual},
       {kGate,         "gate",           Elements,   Data,   Factor,   ReadOrIgnored,  &Has::gate,      {},        &Has::gateBefore,    &Has::gateShape},
       {kModScale,     "mod_scale",      PerSegment, Data,   Factor,   ReadOrIgnored,  &Has::modScale,  {},        nullptr,             &Has::modulationShape},
       {kModShift,     "mod_shift",      PerSegment, Data,   Factor,   ReadOrIgnored,  &Has::modShift,  {},        nullptr,             &Has::modulationShape},
-      {kDresidualOut, "dresidual_out",  Elements,   Data,   Gradient, ReadIfGiven,    &Has::stream},
-      {kDresidual,    "dresidual",      Elements,   Data,   Gradient, WrittenIfGiven, &Has::ownResidualGradient},
+      {kDresidualOut, "dresidual_out",  Elements,   Stream, Gradient, ReadIfGiven,    &Has::stream},
+      {kDresidual,    "dresidual",      Elements,   Stream, Gradient, WrittenIfGiven, &Has::ownResidualGradient},
       {kDgate,        "dgate",          Elements,   Data,   Gradient, WrittenIfGiven, &Has::gate,      {},        nullptr,             &Has::gateShape},
       {kDmodScale,    "dmod_scale",     PerSegment, Data,   Sums,     WrittenIfGiven, &Has::modScale,  {},        nullptr,             &Has::modulationShape},
       {kDmodShift,    "dmod_shift",     PerSegment, Data,   Sums,     WrittenIfGiven, &Has::modShift,  {},        nullptr,             &Has::modulationShape},
@@ -204,6 +205,8 @@ constexpr DType typeOf(Tensor tensor, const ElementTypes& types) {
       return types.params;
     case TypeRule::Output:
       return types.output;
+    case TypeRule::Stream:
+      return types.stream;
     case TypeRule::Mask:
       break;
     case TypeRule::Codes:

@@ -75,9 +75,13 @@ class Reader {
       layoutKnown_ = named(value, "layout", kLayouts, r_.problem.layout, name);
     } else if (name == "params") {
       named(value, "dtype", kFloatTypes, r_.problem.params, name);
-    } else if (name == "y") {
+    } else if (name == "round") {
+      r_.problem.roundsNormalized = value.text == "normalized";
+      if (!r_.problem.roundsNormalized) r_.faults.push_back({Fault::Word, value, "rounding", name});
+    } else if (name == "stream" || name == "y") {
       DType type = r_.problem.data;
-      if (named(value, "dtype", kFloatTypes, type, name) && type != r_.problem.data) r_.problem.output = type;
+      if (named(value, "dtype", kFloatTypes, type, name) && type != r_.problem.data)
+        (name == "y" ? r_.problem.output : r_.problem.stream) = type;
     } else {
       number(value, name, r_.problem.bindings[std::string(name)]);
     }

@@ -25,7 +25,8 @@ std::string entryNames() {
 /// Returns the first fault of a reading as one sentence; empty if there is none.
 std::string faultOf(const ProblemReading& reading) {
   const std::string types = "must be " + namesOf(kFloatTypes);
-  constexpr const char* kOptions = "must be mask, layout=..., params=..., y=... or NAME=COUNT";
+  constexpr const char* kOptions =
+      "must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT";
   constexpr const char* kSize = "must be a number or *";
   for (const ProblemFault& fault : reading.faults) {
     const std::string_view part = fault.part.text, option = fault.option;
@@ -38,7 +39,8 @@ std::string faultOf(const ProblemReading& reading) {
         return "must have the form " + std::string(kForm);
       case ProblemFault::Word:
         if (option == "layout") return quoted("layout", part, "must be features_last or channels_first");
-        if (option == "params" || option == "y") return quoted(option == "y" ? "y" : "params", part, types);
+        if (option == "round") return quoted("round", part, "must be normalized");
+        if (!option.empty()) return quoted(std::string(option).c_str(), part, types);
         return part.data() == reading.data.text.data() ? quoted("dtype", part, types)
                                                        : quoted("entry", part, "must be " + entryNames());
       case ProblemFault::Twice:
@@ -89,6 +91,8 @@ std::string ProblemText::text() const {
   if (channelsFirst()) add("layout=" + std::string(name(layout)));
   if (mask) add("mask");
   if (params != statisticsOf(data)) add("params=" + std::string(name(params)));
+  if (roundsNormalized) add("round=normalized");
+  if (stream && *stream != data) add("stream=" + std::string(name(*stream)));
   if (output && *output != data) add("y=" + std::string(name(*output)));
   return head() + "[" + (segmented || channelsFirst() ? size(segments) + "x" : "") + shape + "]" +
          (options.empty() ? "" : "{" + options + "}");

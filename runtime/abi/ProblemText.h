@@ -6,6 +6,8 @@
 //   batch_norm:infer@f16[8x64x*]{layout=channels_first}   segments x features x rows
 //   power_norm_released:forward@f32[*x*]{heads=16,mask,params=bf16}
 //   rms_norm:forward@f32[*x4096]{y=bf16}    x in f32, y in bf16
+//   rms_norm_residual:forward@bf16[*x4096]{stream=f32}    a residual stream in f32
+//   rms_norm:forward@bf16[*x4096]{round=normalized}      as the code of Llama rounds
 //
 // The language (dsl/Problem.h) binds it to a norm and checks both together.
 #pragma once
@@ -99,15 +101,25 @@ std::string_view name(Layout);
 /// Returns the entry of a name; empty if there is none.
 std::optional<Entry> entryNamed(std::string_view name);
 
+/// The options of every problem, whatever its norm: no binding has such a name.
+inline constexpr std::string_view kProblemOptions[] = {"layout", "mask", "params", "round", "stream", "y"};
+constexpr bool isProblemOption(std::string_view name) {
+  for (const std::string_view each : kProblemOptions)
+    if (each == name) return true;
+  return false;
+}
+
 struct ProblemText {
   std::string norm;
   Entry entry = Entry::Forward;
   DType data = DType::F32;      ///< floating, as `params`
   DType params = DType::F32;    ///< not written if it equals statisticsOf(data)
   std::optional<DType> output;  ///< floating, of y and dy; empty: that of the data
+  std::optional<DType> stream;  ///< floating, of a residual in front of the norm; empty: that of the data
   Layout layout = Layout::FeaturesLast;
   bool segmented = false;  ///< the text has three dimensions; always true for channels-first
   bool mask = false;
+  bool roundsNormalized = false;                    ///< forward and infer round x0 to the type of the data
   std::optional<int64_t> segments, rows, features;  ///< empty: any, written as *
   std::map<std::string, int64_t> bindings;
 
@@ -122,9 +134,12 @@ struct ProblemText {
   bool isOverRanks() const { return normc::isOverRanks(entry); }
 
   /// Returns the types of tensors, as far as the norm does not decide them.
-  ElementTypes types() const { return {.data = data, .params = params, .output = output.value_or(data)}; }
+  ElementTypes types() const {
+    return {.data = data, .params = params, .output = output.value_or(data), .stream = stream.value_or(data)};
+  }
 
-  /// Returns the canonical text. The order of options: bindings by name, layout, mask, params, y.
+  /// Returns the canonical text. The order of options: bindings by name, layout, mask, params, round, stream,
+  /// y.
   std::string text() const;
   /// Returns the part before the shape, "layer_norm:forward@f32".
   std::string head() const;

@@ -104,6 +104,7 @@ struct ElementTypes {
   DType data = DType::F32;
   DType params = DType::F32;
   DType output = DType::F32;  ///< of y and dy
+  DType stream = DType::F32;  ///< of a residual in front of the norm, and of what is passed on of it
   DType codes = DType::I8;    ///< of a quantized output
   DType scales = DType::F32;  ///< of the scales of its codes
   bool operator==(const ElementTypes&) const = default;

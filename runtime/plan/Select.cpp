@@ -30,6 +30,11 @@ std::string problemDiffers(const Kernel& kernel, const ProblemRequest& request) 
   if (has.types().output != wants.types().output)
     return differs("is for y of", std::string(name(has.types().output)),
                    std::string(name(wants.types().output)));
+  if (has.roundsNormalized != wants.roundsNormalized)
+    return has.roundsNormalized ? "rounds the normalized value" : "does not round the normalized value";
+  if (has.types().stream != wants.types().stream)
+    return differs("is for a residual of", std::string(name(has.types().stream)),
+                   std::string(name(wants.types().stream)));
   if (has.layout != wants.layout)
     return differs("is for layout", std::string(name(has.layout)), std::string(name(wants.layout)));
   if (has.segmented != wants.segmented)

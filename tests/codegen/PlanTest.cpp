@@ -116,6 +116,19 @@ TEST(Plan, RowsWhoseFeaturesDoNotLieTogetherAreResidentOnACpuAlone) {
   EXPECT_EQ(whyOnCpuAlone(problemOf("layer_norm:forward@f32[*x*x64]")), std::nullopt);
 }
 
+TEST(Plan, ATypeOfATensorIsOfMlirForACpuAlone) {
+  EXPECT_EQ(whyOnCpuAlone(problemOf("rms_norm:forward@f32[*x64]{y=bf16}")).value_or(""),
+            "y of another type than x: only MLIR for a CPU stores it");
+  const Problem rounds = problemOf("rms_norm:forward@bf16[*x64]{round=normalized}");
+  EXPECT_EQ(whyOnCpuAlone(rounds).value_or(""),
+            "round=normalized: only MLIR for a CPU rounds before the affine");
+  EXPECT_EQ(whyOnCpuAlone(problemOf("rms_norm:backward@bf16[*x64]{round=normalized}")), std::nullopt);
+  const char* alone = "a residual of another type than x: only MLIR for a CPU adds it";
+  const Problem problem = problemOf("rms_norm_residual:forward@bf16[*x64]{stream=f32}");
+  EXPECT_EQ(whyOnCpuAlone(problem).value_or(""), alone);
+  EXPECT_EQ(llvm::cantFail(findTarget("sm_90"))->bind(problem)->whyIllegal().value_or(""), alone);
+}
+
 TEST(Plan, ScaledGroupsMustLieTogether) {
   // The language refuses this (P3); planning does not rely on it.
   Problem scaled = problemOf("power_norm_released:forward@f32[*x*x64]{heads=4}");

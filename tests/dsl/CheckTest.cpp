@@ -392,7 +392,9 @@ TEST(Check, C21_GroupsAreOneOrMoreOrABinding) {
             "    reduce features(groups = mask)\n"
             "                             ^~~~\n"
             "  hint: that is an option of every problem: use another name\n");
-  EXPECT_EQ(brief(norm({"reduce features(groups = y)"})), Texts{"a binding cannot be called 'y' [C21]"});
+  for (const std::string option : {"layout", "params", "round", "stream", "y"})
+    EXPECT_EQ(brief(norm({"reduce features(groups = " + option + ")"})),
+              Texts{"a binding cannot be called '" + option + "' [C21]"});
   EXPECT_EQ(brief(norm({"reduce features(groups = masks)"})), Texts{});
 }
 

@@ -56,7 +56,7 @@ TEST(LanguagePage, EveryProblemIsLegal) {
       ++count;
     }
   }
-  EXPECT_EQ(count, 8);
+  EXPECT_EQ(count, 10);
 }
 
 TEST(LanguagePage, TheErrorItShowsIsTheErrorOneSees) {

@@ -143,6 +143,22 @@ TEST(Tolerance, OfGradientsAroundTheNormIsOfTheTypeOfTheData) {
   }
 }
 
+TEST(Tolerance, OfAStreamIsOfItsOwnType) {
+  Spec spec = layerNorm();
+  spec.residual = Spec::Residual{};
+  Problem problem = problemOf(spec, DType::BF16);
+  problem.stream = DType::F32;
+  for (const char* output : {"residual_out", "dresidual"}) {
+    EXPECT_EQ(toleranceOf(problem, output, {1, 8, 8}).stored, DType::F32) << output;
+    EXPECT_EQ(toleranceOf(problem, output, {1, 8, 8}).ulps, 0) << output;
+  }
+  EXPECT_EQ(toleranceOf(problem, "dx", {1, 8, 8}).stored, DType::BF16);
+  // What is subnormal in f32 may be flushed, whatever the statistics are.
+  problem.data = problem.params = DType::F64;
+  EXPECT_EQ(toleranceOf(problem, "residual_out", {1, 8, 8}).floor, 0x1p-126);
+  EXPECT_LT(toleranceOf(problem, "dx", {1, 8, 8}).floor, 0x1p-1000);
+}
+
 TEST(Tolerance, OfF64IsThatOfF32InItsOwnUnit) {
   const Tolerance narrow = toleranceOf(problemOf(layerNorm()), "y", {1, 8, 8});
   const Tolerance wide = toleranceOf(problemOf(layerNorm(), DType::F64), "y", {1, 8, 8});

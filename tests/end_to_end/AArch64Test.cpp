@@ -52,27 +52,27 @@ TEST(AArch64Tools, AreNamedWhereTheyAreMissing) {
             "AArch64 kernels cannot be run here: qemu-aarch64 is not on the PATH; scripts/setup installs it");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, AArch64,
-                         testing::Values("layer_norm:forward@f32[*x100]", "layer_norm:backward@f32[*x100]",
-                                         "layer_norm:forward@bf16[*x35]", "layer_norm:backward@f16[*x64]",
-                                         "power_norm:forward@f32[*x100]", "power_norm:backward@f32[*x100]",
-                                         "power_norm:infer@f64[*x20]", "batch_norm:infer_backward@f32[*x100]",
-                                         "batch_norm:forward@f32[*x72]{mask}",
-                                         "batch_norm:backward@f32[*x72]{mask}",
-                                         "batch_norm:forward@f32[*x6x*]{layout=channels_first}",
-                                         "layer_norm:forward@f32[*x36x*]{layout=channels_first}",
-                                         "layer_norm:backward@f16[*x10x*]{layout=channels_first,mask}",
-                                         "group_norm:backward@bf16[*x40x*]{groups=4,layout=channels_first}",
-                                         "power_norm_released:forward@f32[*x*x48]{heads=4,mask}",
-                                         "unified_norm:forward@f32[*x12]", "mabn:backward@f32[*x12]",
-                                         "instance_norm:backward@f32[*x*x20]",
-                                         "group_norm_segment:forward@f32[*x*x24]{groups=4}"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           for (char& c : name)
-                             if (!isalnum(static_cast<unsigned char>(c))) c = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, AArch64,
+    testing::Values("layer_norm:forward@f32[*x100]", "layer_norm:backward@f32[*x100]",
+                    "layer_norm:forward@bf16[*x35]", "layer_norm:forward@bf16[*x35]{round=normalized}",
+                    "rms_norm:infer@f16[*x64]{round=normalized}", "layer_norm:backward@f16[*x64]",
+                    "power_norm:forward@f32[*x100]", "power_norm:backward@f32[*x100]",
+                    "power_norm:infer@f64[*x20]", "batch_norm:infer_backward@f32[*x100]",
+                    "batch_norm:forward@f32[*x72]{mask}", "batch_norm:backward@f32[*x72]{mask}",
+                    "batch_norm:forward@f32[*x6x*]{layout=channels_first}",
+                    "layer_norm:forward@f32[*x36x*]{layout=channels_first}",
+                    "layer_norm:backward@f16[*x10x*]{layout=channels_first,mask}",
+                    "group_norm:backward@bf16[*x40x*]{groups=4,layout=channels_first}",
+                    "power_norm_released:forward@f32[*x*x48]{heads=4,mask}", "unified_norm:forward@f32[*x12]",
+                    "mabn:backward@f32[*x12]", "instance_norm:backward@f32[*x*x20]",
+                    "group_norm_segment:forward@f32[*x*x24]{groups=4}"),
+    [](const auto& info) {
+      std::string name = info.param;
+      for (char& c : name)
+        if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
 
 }  // namespace
 }  // namespace normc

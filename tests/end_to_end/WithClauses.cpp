@@ -33,9 +33,9 @@ static std::vector<gate::Trial> trialsOf(const Problem& problem) {
   return trials;
 }
 
-void expectRight(const Problem& problem, const codegen::cpu::Schedule& schedule) {
-  const auto isa = hostIsa();
-  SCOPED_TRACE(problem.text() + " " + schedule.text());
+void expectRight(const Problem& problem, const codegen::cpu::Schedule& schedule,
+                 const codegen::cpu::Isa& isa) {
+  SCOPED_TRACE(problem.text() + " " + schedule.text() + " " + isa.name.str());
   const auto kernel = compiled(problem, schedule, isa, 2);
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (const gate::Trial& trial : trialsOf(problem)) {

@@ -12,6 +12,6 @@ std::optional<Problem> problemWith(const std::string& base, const std::string& c
 
 /// Judges a kernel on several segments with rows that no step divides, padding that is NaN, data that drift,
 /// and one row, as it is and as for large calls. Fails the test where it is wrong.
-void expectRight(const Problem&, const codegen::cpu::Schedule&);
+void expectRight(const Problem&, const codegen::cpu::Schedule&, const codegen::cpu::Isa& = hostIsa());
 
 }  // namespace normc

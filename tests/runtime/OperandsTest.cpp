@@ -37,12 +37,14 @@ TEST(Operands, AreFoundByTheirNames) {
 }
 
 TEST(Operands, HaveTheTypeOfTheirRule) {
-  const ElementTypes types{DType::BF16, DType::F32, DType::F16, DType::E4M3, DType::E8M0};
+  const ElementTypes types{DType::BF16, DType::F32, DType::F16, DType::F64, DType::E4M3, DType::E8M0};
   EXPECT_EQ(typeOf(kDx, types), DType::BF16);
   EXPECT_EQ(typeOf(kDbias, types), DType::F32);
   EXPECT_EQ(typeOf(kMask, types), DType::U8);
   EXPECT_EQ(typeOf(kY, types), DType::F16);
   EXPECT_EQ(typeOf(kDy, types), DType::F16);
+  for (const Tensor each : {kResidual, kResidualOut, kDresidualOut, kDresidual})
+    EXPECT_EQ(typeOf(each, types), DType::F64) << name(each);
   EXPECT_EQ(typeOf(kCodes, types), DType::E4M3);
   EXPECT_EQ(typeOf(kQuantScale, types), DType::F32);
   EXPECT_EQ(typeOf(kQuantScaleOut, types), DType::E8M0);

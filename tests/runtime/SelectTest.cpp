@@ -135,6 +135,9 @@ TEST(Select, SaysWhatAKernelIsFor) {
   };
   EXPECT_EQ(refused("layer_norm:forward@bf16[*x*]"), "is for data f32, not bf16");
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=bf16}"), "is for params f32, not bf16");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{y=bf16}"), "is for y of f32, not bf16");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{stream=bf16}"), "is for a residual of f32, not bf16");
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{round=normalized}"), "does not round the normalized value");
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*x*]"), "is for two dimensions, not three");
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*x*]{layout=channels_first}"),
             "is for layout features_last, not channels_first");
@@ -219,18 +222,26 @@ TEST(Request, IsReadStrictly) {
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}"),
             says("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}",
                  "option `heads` stands twice; leave one of them out"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{round=bf16}"),
+            says("layer_norm:forward@f32[*x*]{round=bf16}", "round `bf16` must be normalized"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{stream=f8}"),
+            says("layer_norm:forward@f32[*x*]{stream=f8}", "stream `f8` must be f32, f64, bf16 or f16"));
+  EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{y=f8}"),
+            says("layer_norm:forward@f32[*x*]{y=f8}", "y `f8` must be f32, f64, bf16 or f16"));
   for (const char* twice :
        {"mask,mask", "params=f32,params=f32", "layout=features_last,layout=features_last"})
     EXPECT_TRUE(has(refused("layer_norm:forward@f32[*x*]{" + std::string(twice) + "}"), "stands twice"))
         << twice;
   for (const char* empty : {"{}", "{heads=8,}", "{,heads=8}", "{heads=8,,mask}"})
-    EXPECT_EQ(refused("layer_norm:forward@f32[*x*]" + std::string(empty)),
-              "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]" + std::string(empty) +
-                  "`: option `` must be mask, layout=..., params=..., y=... or NAME=COUNT");
+    EXPECT_EQ(
+        refused("layer_norm:forward@f32[*x*]" + std::string(empty)),
+        "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]" + std::string(empty) +
+            "`: option `` must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT");
   for (const char* option : {"heads", "heads=", "heads=0", "heads=x", "=3", "mask=1"})
     EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{" + std::string(option) + "}"),
               "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]{" + std::string(option) +
-                  "}`: option `" + option + "` must be mask, layout=..., params=..., y=... or NAME=COUNT");
+                  "}`: option `" + option +
+                  "` must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT");
 }
 
 TEST(Request, OptionsAreChecked) {

@@ -64,7 +64,7 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
 static bool narrow(const Problem& problem) {
   const ElementTypes types = problem.types();
   return bytes(types.data) == 2 || bytes(types.params) == 2 || bytes(types.output) == 2 ||
-         problem.spec->quantize;
+         bytes(types.stream) == 2 || problem.spec->quantize;
 }
 
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const Isa& isa) {

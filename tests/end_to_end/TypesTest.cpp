@@ -1,0 +1,84 @@
+// Tensors of another type than x, with each kind of statistic, judged by the gate. Random specs mix them with
+// what else surrounds a norm.
+#include <gtest/gtest.h>
+
+#include "tests/end_to_end/WithClauses.h"
+
+namespace normc {
+namespace {
+
+/// Judges the problem with each strategy. Returns the number of kernels.
+int judgeAll(const char* norm, const char* clauses, const std::string& rest) {
+  const auto problem = problemWith(norm, clauses, rest);
+  if (!problem) {
+    ADD_FAILURE() << norm << rest << " is not legal";
+    return 0;
+  }
+  int kernels = 0;
+  for (const auto strategy : codegen::cpu::strategies(*problem)) {
+    expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy));
+    ++kernels;
+  }
+  return kernels;
+}
+
+TEST(Outputs, MayHaveAnotherTypeThanTheInput) {
+  int kernels = 0;
+  for (const char* norm : {"rms_norm", "layer_norm", "batch_norm", "power_norm"})
+    for (const char* entry : {":forward@", ":backward@"})
+      for (const char* types : {"f32[*x72]{y=bf16}", "bf16[*x72]{y=f32}", "f16[*x72]{mask,y=bf16}"})
+        kernels += judgeAll(norm, "", std::string(entry) + types);
+  EXPECT_GE(kernels, 24);
+}
+
+struct Stream {
+  const char *name, *clauses, *types;
+};
+
+class Streams : public testing::TestWithParam<Stream> {};
+
+TEST_P(Streams, MayHaveAnotherTypeThanTheInput) {
+  const Stream& stream = GetParam();
+  int kernels = 0;
+  for (const char* norm : {"rms_norm", "layer_norm", "batch_norm", "power_norm", "batch_renorm"})
+    for (const char* entry : {":forward@", ":backward@", ":infer@"})
+      kernels += judgeAll(norm, stream.clauses, std::string(entry) + stream.types);
+  EXPECT_GE(kernels, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, Streams,
+    testing::Values(Stream{"F32BesideBf16", "residual before", "bf16[*x72]{stream=f32}"},
+                    Stream{"F32BesideF16OfBf16", "residual before", "f16[*x*x40]{mask,stream=f32,y=bf16}"},
+                    Stream{"Bf16BesideF32", "residual before", "f32[*x*]{stream=bf16}"},
+                    Stream{"F16BesideBf16", "residual before; activation silu", "bf16[*x100]{stream=f16}"},
+                    Stream{"F64BesideF32", "residual before", "f32[*x72]{stream=f64}"},
+                    Stream{"F32BesideF64", "residual before", "f64[*x72]{stream=f32}"},
+                    Stream{"WithoutTheSum", "residual before(stream = no)", "bf16[*x72]{stream=f32}"},
+                    Stream{"BehindAGate", "gate silu(at = before); residual before",
+                           "bf16[*x72]{mask,stream=f32}"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Streams, OfChannelsMayHaveAnotherTypeThanTheInput) {
+  int kernels = 0;
+  for (const char* norm : {"batch_norm", "layer_norm", "instance_norm"})
+    for (const char* entry : {":forward@", ":backward@"})
+      kernels += judgeAll(norm, "residual before",
+                          std::string(entry) + "bf16[*x12x*]{layout=channels_first,stream=f32}");
+  EXPECT_GE(kernels, 6);
+}
+
+/// residual_out may take the memory of the residual: both have the type of the stream.
+TEST(Streams, StayInPlace) {
+  const auto problem = problemWith("rms_norm", "residual before", ":forward@bf16[*x72]{stream=f32}");
+  ASSERT_TRUE(problem);
+  const auto schedule = codegen::cpu::defaultSchedule(*problem, hostIsa(), codegen::Strategy::Resident);
+  const auto kernel = compiled(*problem, schedule, hostIsa());
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  const gate::Verdict verdict =
+      gate::judge(kernel->plan, *problem, {.extents = {1, 21, 72}, .placement = {.inPlace = true}});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+
+}  // namespace
+}  // namespace normc
