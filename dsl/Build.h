@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dsl/Check.h"
+#include "dsl/Errors.h"
 #include "dsl/Spec.h"
 #include "dsl/Syntax.h"
 
@@ -14,7 +15,7 @@ namespace normc {
 /// fields: a field that it does not mention gets its default, not the value of the base. Records in `places`
 /// where each flag was written.
 void applyClauses(const NormSyntax& norm, const SourceText&, Spec& spec, Places& places,
-                  std::vector<Diagnostic>& errors);
+                  Errors& errors);
 
 /// True if a clause begins with that word.
 bool isClause(std::string_view keyword);
