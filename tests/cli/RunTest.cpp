@@ -263,7 +263,7 @@ TEST_F(Run, RefusesWrongTensors) {
   const auto refusal = [&](std::vector<std::string> more) { return normc(layerWith(std::move(more))); };
   EXPECT_TRUE(
       contains(refusal({"--in", "sale=x.npy"}).err, "has no input 'sale'\n  hint: did you mean 'scale'?"));
-  EXPECT_TRUE(contains(refusal({"--out", "dx=x.npy"}).err, "has no output 'dx'"));
+  EXPECT_TRUE(contains(refusal({"--out", "dx=dx.npy"}).err, "has no output 'dx'"));
   EXPECT_TRUE(contains(refusal({"--in", "x=x.npy"}).err, "--in x is given twice"));
   EXPECT_TRUE(contains(refusal({"--out", "y"}).err, "--out is 'y'; it must have the form y=y.npy"));
   EXPECT_TRUE(

@@ -223,7 +223,16 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
   return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
 }
 
+/// The output must be none of the files that are read.
+void requireOwnOutput(const CompileFlags& flags) {
+  if (flags.output.empty()) return;
+  std::vector<NamedFile> read = normFilesOf(flags.request);
+  if (!flags.records.empty()) read.push_back({"--records", flags.records});
+  requireOwnFile({"-o", flags.output}, read);
+}
+
 ExitCode compile(const CompileFlags& flags, Output& out) {
+  requireOwnOutput(flags);
   if (!flags.emit.empty() && !flags.printAfter.empty())
     throw usage("--emit and --print-after exclude each other");
   if (!flags.emit.empty()) return emit(flags, out);

@@ -13,6 +13,7 @@
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
+#include "tools/normc/Files.h"
 #include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
@@ -226,6 +227,7 @@ class Tuning {
 ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
   const TuneSubcommand word = wordIn(flags);
   refuseUnused(parser, word);
+  if (!flags.records.empty()) requireOwnFile({"--records", flags.records}, normFilesOf(flags.request));
   try {
     if (word == TuneSubcommand::Export) return exportBundle(flags, out);
     if (word == TuneSubcommand::RunBundle) return runBundleHere(flags, out);
