@@ -118,6 +118,7 @@ TEST_F(Check, FindsAWrongKernel) {
   EXPECT_EQ(json.code, 1);
   EXPECT_EQ(json.json()["kernels"][0]["result"], "wrong");
   EXPECT_FALSE(json.json()["kernels"][0]["failures"].empty());
+  EXPECT_GT(json.json()["kernels"][0]["worst_error_of_bound"], 1) << "the trials that failed count";
 }
 
 TEST_F(Check, LooksOnlyAtKernelsThatServeTheProblem) {
