@@ -49,6 +49,23 @@ TEST_F(Tune, FindsAScheduleAndKeepsEveryMeasurement) {
   EXPECT_EQ(files(), std::vector<std::string>{"db.jsonl"});
 }
 
+TEST_F(Tune, SaysWhichFileMayNotGrow) {
+  // 1 is 512 bytes, of any file that the command writes.
+  const auto limited = [&](const std::string& arguments) {
+    return program("/bin/sh", {"-c", "ulimit -f 1; exec '" NORMC_PROGRAM "' " + arguments + " 2>&1 | cat"});
+  };
+  const std::string small =
+      "tune layer_norm --features 64 --entry infer --rows 32 --budget 300ms --threads 1";
+  EXPECT_TRUE(contains(limited(small).out, "File too large"));
+  write("db.jsonl", std::string(512, '\n'));
+  EXPECT_TRUE(contains(limited(small + " --records db.jsonl").out, "File too large"));
+  EXPECT_EQ(read("db.jsonl"), std::string(512, '\n'));
+  const Outcome o = limited("compile layer_norm:infer@f32[*x8] -o l.npk");
+  EXPECT_TRUE(contains(o.out, "normc: error: cannot write "));  // its own temporary file comes first
+  EXPECT_TRUE(contains(o.out, ": File too large"));
+  EXPECT_EQ(files(), std::vector<std::string>{"db.jsonl"});
+}
+
 TEST_F(Tune, EndsWithATable) {
   const Outcome o = normc(kSmall);
   ASSERT_EQ(o.code, 0) << o.err;
