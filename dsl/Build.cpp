@@ -385,7 +385,9 @@ class Builder {
     known.reserve(std::size(kHandlers));
     for (const Handler& handler : kHandlers) known.emplace_back(handler.keyword);
     context_.fail(keyword, "", "unknown clause " + inQuotes(keyword.text),
-                  hintFor(keyword.text, known, "the clauses are " + oneOf(known)));
+                  hintFor(keyword.text, known,
+                          "the clauses are " + oneOf(known) +
+                              "; docs/language.md says what has none, and what to do instead"));
   }
 
   BuildContext context_;

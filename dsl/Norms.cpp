@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kDeepestDescent = 16;
 constexpr size_t kLongestLine = 500;
+constexpr size_t kMostControls = 16;  // that are reported one by one in a file that is mostly others
 // A file may hold 20,000 norms with as many wrong bases: a comparison of all with all would take a minute.
 constexpr size_t kMostSuggestions = 20;      // that are made for the bases of one file
 constexpr size_t kMostSuggestedNorms = 100;  // of the file, from which they are made
@@ -27,6 +28,11 @@ struct Draft {
   std::shared_ptr<const Spec> spec;  // null after an error
   int descent = 0;                   // number of `from` steps to its first base
 };
+
+// True for a byte that no text has. Each would be an error of its own.
+bool isControl(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+}
 
 // Returns the text without the byte order mark that some editors write in UTF-8 files.
 std::string_view withoutMark(std::string_view text) {
@@ -66,6 +72,14 @@ class FileReader {
     const std::string_view text = source_.text();
     if (bytes_ > kLargestNormText)
       return Diagnostic{"the file has more than " + std::to_string(kLargestNormText) + " bytes",
+                        "C27",
+                        hint,
+                        {source_.file()},
+                        ""};
+    const auto controls = static_cast<size_t>(std::count_if(text.begin(), text.end(), isControl));
+    if (controls > kMostControls && controls > text.size() / 20)
+      return Diagnostic{std::to_string(controls) + " of the " + std::to_string(bytes_) +
+                            " bytes are control characters, so the file is no text",
                         "C27",
                         hint,
                         {source_.file()},

@@ -234,8 +234,9 @@ TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
   const std::string error = "normc-bundle: error: ", folder = folder_ + " ";
   for (const std::string text : {"inf", "nan", "1e300", "-1", "0", "2x", "soon", "''"})
     for (const std::string flag : {"--budget", "--seconds"})
-      EXPECT_EQ(said(folder + flag + " " + text, 2), error + flag + " is '" + (text == "''" ? "" : text) +
-                                                         "'; it must be a time, e.g. 20s, 500ms or 2m");
+      EXPECT_EQ(said(folder + flag + " " + text, 2),
+                error + flag + " is '" + (text == "''" ? "" : text) +
+                    "'; it must be a time above 0 and of 10000 hours at most, e.g. 20s, 500ms or 2m");
   for (const std::string text : {"abc", "cuda", "cuda:", "cuda:x", "1x", "-1", "99999999999"})
     EXPECT_EQ(said(folder + "--device " + text, 2),
               error + "--device is '" + text + "'; it must be the number of a CUDA device, e.g. 0 or cuda:0");

@@ -240,6 +240,15 @@ TEST_F(Run, AnInterruptKeepsTheResult) {
   EXPECT_EQ(floats("y.npy").size(), 4u);
 }
 
+TEST_F(Run, SaysThatOutputsAreNotKept) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const std::string note = "normc: note: no --out: the outputs are computed and not kept\n";
+  EXPECT_EQ(normc(layerWith({})).err, note);
+  EXPECT_EQ(normc(layerWith({"--repeat", "1"})).err.find(note), std::string::npos) << "its result is a time";
+  EXPECT_EQ(normc(layerWith({"--out", "y=y.npy"})).err, "");
+}
+
 TEST_F(Run, NamesTheInputThatIsMissing) {
   package("l.npk", {"layer_norm:forward@f32[*x2]"});
   smallInputs();

@@ -229,6 +229,7 @@ void requireOwnOutput(const CompileFlags& flags) {
   std::vector<NamedFile> read = normFilesOf(flags.request);
   if (!flags.records.empty()) read.push_back({"--records", flags.records});
   requireOwnFile({"-o", flags.output}, read);
+  requireWritable(flags.output);
 }
 
 ExitCode compile(const CompileFlags& flags, Output& out) {
@@ -245,7 +246,6 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
   if (flags.output.empty())
     throw usage("normc compile needs the name of the package to write",
                 "-o FILE.npk; or --emit STAGE for text");
-  requireWritable(flags.output);
   reportOf(flags.output, out);
 
   const auto start = std::chrono::steady_clock::now();

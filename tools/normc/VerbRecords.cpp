@@ -92,6 +92,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
 ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files, Output& out) {
   if (flags.output.empty())
     throw usage("normc records merge needs the name of the file to write", "-o MERGED.jsonl");
+  requireWritable(flags.output);
   const tune::Hold hold(flags.output);  // which may be one of the files, and a tuning may append to it
   const tune::Database all = readAll(files);
   std::ostream& said = reportOf(flags.output, out);

@@ -162,6 +162,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   readState(flags, problem, call, out);
   readSaved(flags, problem, call);
 
+  if (outputs.empty() && flags.repeat == 0) out.note("no --out: the outputs are computed and not kept");
   Interrupt interrupt;
   call.upload();
   call.execute();

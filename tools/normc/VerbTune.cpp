@@ -154,7 +154,7 @@ class Tuning {
           flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
                     t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
-                        ", best " + digitsText(1 / p.ratio, 3) + "x the default");
+                        ", " + digitsText(1 / p.ratio, 3) + "x the default, not confirmed");
     };
     tune::LiveLab lab(
         landscape, setting,
