@@ -122,5 +122,17 @@ TEST(LargeText, SuggestsForTheFirstBases) {
               i < 20 ? "did you mean 'power_norms'?" : "a base is a norm of this file or a built-in one");
 }
 
+TEST(LargeText, ThatIsNoneIsOneError) {  // C27
+  std::string bytes =
+      "\x7f"
+      "ELF";
+  for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i % 3 ? i * 37 : 0);
+  const Texts errors = brief(bytes);
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_TRUE(errors[0].ends_with(" of the 1004 bytes are control characters, so the file is no text [C27]"))
+      << errors[0];
+  EXPECT_EQ(brief(std::string("n\0o\0r\0m\0 \0", 10)).size(), 6u) << "a few are shown each";
+}
+
 }  // namespace
 }  // namespace normc

@@ -497,18 +497,6 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 "pre, warmup or padding; docs/language.md says what has none, and what to do instead\n");
 }
 
-TEST(Parser, RefusesWhatIsNoText) {  // C27
-  std::string bytes =
-      "\x7f"
-      "ELF";
-  for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i % 3 ? i * 37 : 0);
-  const Texts errors = brief(bytes);
-  ASSERT_EQ(errors.size(), 1u);
-  EXPECT_TRUE(errors[0].ends_with(" of the 1004 bytes are control characters, so the file is no text [C27]"))
-      << errors[0];
-  EXPECT_EQ(brief(std::string("n\0o\0r\0m\0 \0", 10)).size(), 6u) << "a few are shown each";
-}
-
 TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27
   EXPECT_EQ(errorsOf(std::string(300000, '\n')),
             "t.norm: error: the file has more than 262144 bytes [C27]\n"
