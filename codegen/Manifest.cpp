@@ -126,7 +126,8 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   m.schedule = std::move(schedule);
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));
   noteOtherTensors(problem, m);
-  for (const Number& n : numbers(*problem.spec)) m.scalars.push_back({n.name, n.value, n.legal});
+  for (const Number& n : numbers(*problem.spec, problem.statistics()))
+    m.scalars.push_back({n.name, n.value, n.legal});
   m.state = fieldsOf(stateFields(problem));
   if (usesSaved(problem.entry)) m.saved = fieldsOf(savedFields(problem));
   m.partial = fieldsOf(partialFields(problem));

@@ -13,7 +13,7 @@ constexpr const char* kGivenScale = "the caller gives that scale: leave it out, 
 
 class Builder {
  public:
-  Builder(const SourceText& source, Spec& spec, Places& places, std::vector<Diagnostic>& errors)
+  Builder(const SourceText& source, Spec& spec, Places& places, Errors& errors)
       : context_{source, places, errors}, spec_(spec) {}
 
   void apply(const NormSyntax& norm) {
@@ -405,9 +405,12 @@ class Builder {
 
   void unknownClause(const Token& keyword) {
     std::vector<std::string> known;
+    known.reserve(std::size(kHandlers));
     for (const Handler& handler : kHandlers) known.emplace_back(handler.keyword);
     context_.fail(keyword, "", "unknown clause " + inQuotes(keyword.text),
-                  hintFor(keyword.text, known, "the clauses are " + oneOf(known)));
+                  hintFor(keyword.text, known,
+                          "the clauses are " + oneOf(known) +
+                              "; docs/language.md says what has none, and what to do instead"));
   }
 
   BuildContext context_;
@@ -438,7 +441,7 @@ const Builder::Handler Builder::kHandlers[18] = {
 }  // namespace
 
 void applyClauses(const NormSyntax& norm, const SourceText& source, Spec& spec, Places& places,
-                  std::vector<Diagnostic>& errors) {
+                  Errors& errors) {
   Builder(source, spec, places, errors).apply(norm);
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dsl/Check.h"
 #include "dsl/EnumWords.h"
+#include "dsl/Errors.h"
 #include "dsl/Syntax.h"
 
 namespace normc {
@@ -15,10 +17,10 @@ namespace normc {
 struct BuildContext {
   const SourceText& source;
   Places& places;
-  std::vector<Diagnostic>& errors;
+  Errors& errors;
 
-  void fail(const Token& at, std::string rule, std::string message, std::string hint) const {
-    errors.push_back(source.error(at.where, std::move(rule), std::move(message), std::move(hint)));
+  void fail(const Token& at, std::string_view rule, std::string_view message, std::string_view hint) const {
+    errors.add(at.where, rule, message, hint);
   }
   void note(std::string key, const Token& at) const {
     places[std::move(key)] = {at.where, source.line(at.where.line)};

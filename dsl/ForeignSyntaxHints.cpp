@@ -272,9 +272,9 @@ std::string hintFor(std::string_view word, const std::vector<std::string>& known
                     const std::string& otherwise) {
   const bool isKnown = std::find(known.begin(), known.end(), word) != known.end();
   for (const ForeignWord& foreign : kForeignWords) {
+    if (isKnown || word.size() != foreign.word.size() || editDistance(word, foreign.word, 0) > 0) continue;
     const bool legal = std::find(known.begin(), known.end(), foreign.means) != known.end();
-    if (!isKnown && legal && word.size() == foreign.word.size() && editDistance(word, foreign.word) == 0)
-      return std::string(foreign.hint);
+    if (legal) return std::string(foreign.hint);
   }
   return didYouMean(word, known, otherwise);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dsl/Errors.h"
 #include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 
@@ -17,8 +18,7 @@ bool isSign(char c) { return c == '+' || c == '-'; }
 
 class Lexer {
  public:
-  Lexer(const SourceText& source, std::vector<Diagnostic>& errors)
-      : source_(source), text_(source.text()), errors_(errors) {}
+  Lexer(const SourceText& source, Errors& errors) : source_(source), text_(source.text()), errors_(errors) {}
 
   std::vector<Token> run() {
     while (skipBlanks(), at_ < text_.size()) {
@@ -97,9 +97,8 @@ class Lexer {
            formHint(text_.substr(0, at_), text_.substr(at_, length), text_.substr(at_ + length)));
   }
 
-  void reject(size_t length, std::string message, std::string hint) {
-    const Location where = source_.locate(at_, length);
-    errors_.push_back(source_.error(where, "", std::move(message), std::move(hint)));
+  void reject(size_t length, std::string_view message, std::string_view hint) {
+    errors_.add(source_.locate(at_, length), "", message, hint);
     push(Token::Broken, length);
   }
 
@@ -111,7 +110,7 @@ class Lexer {
 
   const SourceText& source_;
   std::string_view text_;
-  std::vector<Diagnostic>& errors_;
+  Errors& errors_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
   bool startsLine_ = true;
@@ -145,8 +144,6 @@ Diagnostic SourceText::error(const Location& where, std::string rule, std::strin
   return {std::move(message), std::move(rule), std::move(hint), where, line(where.line)};
 }
 
-std::vector<Token> lex(const SourceText& source, std::vector<Diagnostic>& errors) {
-  return Lexer(source, errors).run();
-}
+std::vector<Token> lex(const SourceText& source, Errors& errors) { return Lexer(source, errors).run(); }
 
 }  // namespace normc

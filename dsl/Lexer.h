@@ -9,6 +9,8 @@
 
 namespace normc {
 
+class Errors;
+
 /// A source text and the offsets of its lines. Tokens point into the text.
 class SourceText {
  public:
@@ -42,6 +44,6 @@ struct Token {
 
 /// Returns the tokens, the last of which is End. Text that is no token is reported and becomes a Broken
 /// token, about which the parser reports nothing more.
-std::vector<Token> lex(const SourceText&, std::vector<Diagnostic>& errors);
+std::vector<Token> lex(const SourceText&, Errors& errors);
 
 }  // namespace normc

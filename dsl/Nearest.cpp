@@ -11,23 +11,30 @@ constexpr size_t kLongestWord = 60;
 
 }  // namespace
 
-int editDistance(std::string_view a, std::string_view b) {
+int editDistance(std::string_view a, std::string_view b, int most) {
+  const size_t columns = b.size() + 1, apart = std::max(a.size(), b.size()) - std::min(a.size(), b.size());
+  if (most < 0 || apart > static_cast<size_t>(most)) return most + 1;
   // Three rows of the usual table: a swap looks two rows back.
-  std::vector<int> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  std::vector<int> table(3 * columns);
+  int *before = table.data(), *above = before + columns, *row = above + columns;
+  for (size_t j = 0; j < columns; ++j) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); ++i) {
-    before.swap(above);
-    above.swap(row);
+    std::swap(before, above);
+    std::swap(above, row);
     row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
+    int least = row[0];
+    for (size_t j = 1; j < columns; ++j) {
       const bool same = lower(a[i - 1]) == lower(b[j - 1]);
       row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0 : 1)});
       const bool swapped =
           i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+      least = std::min(least, row[j]);
     }
+    // A row is not below the least of the two before it, but for the 1 that a swap costs.
+    if (least > most + 1) return most + 1;
   }
-  return row[b.size()];
+  return std::min(row[b.size()], most + 1);
 }
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
@@ -35,7 +42,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   const std::string* best = nullptr;
   int bestDistance = static_cast<int>(std::max<size_t>(1, word.size() / 3)) + 1;
   for (const std::string& each : known) {
-    const int distance = editDistance(word, each);
+    const int distance = editDistance(word, each, bestDistance - 1);
     if (distance < bestDistance) {
       best = &each;
       bestDistance = distance;

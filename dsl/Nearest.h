@@ -12,8 +12,9 @@
 namespace normc {
 
 /// Returns the number of single-character insertions, deletions, replacements and swaps of neighbours that
-/// turn `a` into `b`; upper and lower case count as equal.
-int editDistance(std::string_view a, std::string_view b);
+/// turn `a` into `b`; upper and lower case count as equal. Where it is above `most`, returns `most` + 1, as
+/// soon as that is known.
+int editDistance(std::string_view a, std::string_view b, int most = 1 << 30);
 
 /// Returns the nearest of `known`, the first of equals; none if even that is too far (more than a third of
 /// the letters).

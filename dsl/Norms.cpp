@@ -1,10 +1,11 @@
 #include "dsl/Norms.h"
 
 #include <algorithm>
-#include <tuple>
+#include <unordered_map>
 
 #include "dsl/Build.h"
 #include "dsl/Check.h"
+#include "dsl/Errors.h"
 #include "dsl/Nearest.h"
 #include "dsl/Parser.h"
 
@@ -13,7 +14,10 @@ namespace {
 
 constexpr int kDeepestDescent = 16;
 constexpr size_t kLongestLine = 500;
-constexpr size_t kMostErrors = 100;  // that are shown of one file
+constexpr size_t kMostControls = 16;  // that are reported one by one in a file that is mostly others
+// A file may hold 20,000 norms with as many wrong bases: a comparison of all with all would take a minute.
+constexpr size_t kMostSuggestions = 20;      // that are made for the bases of one file
+constexpr size_t kMostSuggestedNorms = 100;  // of the file, from which they are made
 
 // A norm while its Spec is built from its tree.
 struct Draft {
@@ -24,6 +28,11 @@ struct Draft {
   std::shared_ptr<const Spec> spec;  // null after an error
   int descent = 0;                   // number of `from` steps to its first base
 };
+
+// True for a byte that no text has. Each would be an error of its own.
+bool isControl(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+}
 
 // Returns the text without the byte order mark that some editors write in UTF-8 files.
 std::string_view withoutMark(std::string_view text) {
@@ -39,7 +48,7 @@ class FileReader {
   Result<std::vector<std::shared_ptr<const Spec>>> run() {
     if (std::optional<Diagnostic> error = tooLarge()) return *std::move(error);
     for (NormSyntax& norm : parseSyntax(source_, errors_)) drafts_.emplace_back(std::move(norm));
-    if (drafts_.empty() && errors_.empty())
+    if (drafts_.empty() && errors_.count() == 0)
       return Diagnostic{"the file holds no norm",
                         "",
                         "a norm has the form: norm NAME { reduce rows ... }",
@@ -51,17 +60,8 @@ class FileReader {
       finish(draft, 0);
       specs.push_back(draft.spec);
     }
-    if (errors_.empty()) return specs;
-    std::sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-      return std::tie(a.where.line, a.where.column, a.rule, a.message) <
-             std::tie(b.where.line, b.where.column, b.rule, b.message);
-    });
-    if (const size_t all = errors_.size(); all > kMostErrors) {
-      errors_.resize(kMostErrors);
-      errors_.push_back(
-          {"there are " + std::to_string(all - kMostErrors) + " more errors", "", "", {source_.file()}, ""});
-    }
-    return std::move(errors_);
+    if (errors_.count() == 0) return specs;
+    return std::move(errors_).inOrder();
   }
 
  private:
@@ -72,6 +72,14 @@ class FileReader {
     const std::string_view text = source_.text();
     if (bytes_ > kLargestNormText)
       return Diagnostic{"the file has more than " + std::to_string(kLargestNormText) + " bytes",
+                        "C27",
+                        hint,
+                        {source_.file()},
+                        ""};
+    const auto controls = static_cast<size_t>(std::count_if(text.begin(), text.end(), isControl));
+    if (controls > kMostControls && controls > text.size() / 20)
+      return Diagnostic{std::to_string(controls) + " of the " + std::to_string(bytes_) +
+                            " bytes are control characters, so the file is no text",
                         "C27",
                         hint,
                         {source_.file()},
@@ -93,12 +101,12 @@ class FileReader {
 
   // C1
   void distinctNames() {
-    for (size_t i = 0; i < drafts_.size(); ++i) {
-      const Token& name = drafts_[i].syntax.name;
-      if (const Draft* first = find(name.text); first != &drafts_[i]) {
+    for (Draft& draft : drafts_) {
+      const Token& name = draft.syntax.name;
+      if (const auto [first, isNew] = byName_.emplace(name.text, &draft); !isNew) {
         fail(name, "C1",
              "a norm " + inQuotes(name.text) + " stands already in line " +
-                 std::to_string(first->syntax.name.where.line),
+                 std::to_string(first->second->syntax.name.where.line),
              "give one of them another name");
       }
     }
@@ -111,7 +119,7 @@ class FileReader {
     Places places;
     const bool whole = inherit(draft, depth, spec) && draft.syntax.complete;
     spec.name = std::string(draft.syntax.name.text);
-    const size_t errorsBefore = errors_.size();
+    const size_t errorsBefore = errors_.count();
     applyClauses(draft.syntax, source_, spec, places, errors_);
     // A clause with an unknown keyword may be the missing 'reduce'.
     const auto mayBeReduce = [](const Clause& clause) {
@@ -124,11 +132,10 @@ class FileReader {
           "say what one statistic is taken over: 'reduce rows', 'features', 'segment' or 'segment_features'");
     }
     // A spec with missing parts would break rules because of them, so it is not checked further.
-    if (whole && errors_.size() == errorsBefore) {
-      const std::vector<Diagnostic> broken = checkSpec(spec, places);
-      errors_.insert(errors_.end(), broken.begin(), broken.end());
+    if (whole && errors_.count() == errorsBefore) {
+      for (Diagnostic& broken : checkSpec(spec, places)) errors_.add(std::move(broken));
     }
-    if (whole && errors_.size() == errorsBefore) draft.spec = std::make_shared<const Spec>(std::move(spec));
+    if (whole && errors_.count() == errorsBefore) draft.spec = std::make_shared<const Spec>(std::move(spec));
     draft.stage = Draft::Done;
   }
 
@@ -136,12 +143,13 @@ class FileReader {
   bool inherit(Draft& draft, int depth, Spec& spec) {
     if (!draft.syntax.base) return true;
     const Token& base = *draft.syntax.base;
-    Draft* inFile = find(base.text);
+    const auto named = byName_.find(base.text);
+    Draft* const inFile = named == byName_.end() ? nullptr : named->second;
     if (!inFile) {
       const auto found = known_.find(base.text);
       if (found == known_.end()) {
         fail(base, "C4", "there is no norm " + inQuotes(base.text),
-             didYouMean(base.text, knownNames(), "a base is a norm of this file or a built-in one"));
+             didYouMean(base.text, suggestedNames(), "a base is a norm of this file or a built-in one"));
         return false;
       }
       spec = *found->second;
@@ -168,29 +176,27 @@ class FileReader {
     return true;
   }
 
-  Draft* find(std::string_view name) {
-    for (Draft& draft : drafts_) {
-      if (draft.syntax.name.text == name) return &draft;
-    }
-    return nullptr;
-  }
-
-  std::vector<std::string> knownNames() const {
+  // Returns the names that a wrong base may be meant for; none after kMostSuggestions.
+  std::vector<std::string> suggestedNames() {
     std::vector<std::string> names;
-    for (const Draft& draft : drafts_) names.emplace_back(draft.syntax.name.text);
+    if (++suggestions_ > kMostSuggestions) return names;
+    for (size_t i = 0; i < std::min(drafts_.size(), kMostSuggestedNorms); ++i)
+      names.emplace_back(drafts_[i].syntax.name.text);
     for (const auto& [name, spec] : known_) names.push_back(name);
     return names;
   }
 
-  void fail(const Token& at, std::string rule, std::string message, std::string hint) {
-    errors_.push_back(source_.error(at.where, std::move(rule), std::move(message), std::move(hint)));
+  void fail(const Token& at, std::string_view rule, std::string_view message, std::string_view hint) {
+    errors_.add(at.where, rule, message, hint);
   }
 
   const size_t bytes_;  // of the file, mark and all
   const SourceText source_;
   const NormMap& known_;
   std::vector<Draft> drafts_;
-  std::vector<Diagnostic> errors_;
+  std::unordered_map<std::string_view, Draft*> byName_;  // the first of each name
+  size_t suggestions_ = 0;
+  Errors errors_{source_};
 };
 
 }  // namespace

@@ -29,4 +29,13 @@ std::vector<Number> numbers(const Spec& spec) {
   return out;
 }
 
+std::vector<Number> numbers(const Spec& spec, DType statistics) {
+  std::vector<Number> all = numbers(spec);
+  for (Number& number : all)
+    if (number.name == "epsilon" && statistics == DType::F32 && spec.epsilonMode == EpsilonMode::Outside &&
+        !epsilonMayBeZero(spec))
+      number.legal = {.least = kLeastOutside};
+  return all;
+}
+
 }  // namespace normc

@@ -8,6 +8,7 @@
 
 #include "dsl/Spec.h"
 #include "runtime/abi/Numbers.h"
+#include "runtime/abi/Types.h"
 
 namespace normc {
 
@@ -16,6 +17,12 @@ struct Number {
   double value;       ///< the default that the spec gives
   NumberRange legal;  ///< what keeps the rules C22 to C26 and C33
 };
+
+/// Rule P8: the least epsilon of `mode = outside` that is added to a root in f32.
+inline constexpr double kLeastOutside = 1e-11;
+
+/// Returns the numbers of `spec` as rule P8 limits them where statistics have that type.
+std::vector<Number> numbers(const Spec& spec, DType statistics);
 
 /// Returns the numbers that the spec has, in this order: epsilon, pre_epsilon, decay, backward_decay,
 /// clamp_gamma, warmup_steps, renorm_rmax, renorm_dmax, renorm_start, scale_offset, mod_offset,

@@ -11,8 +11,7 @@ std::string describe(const Token& token) {
 
 class Parser {
  public:
-  Parser(const SourceText& source, std::vector<Diagnostic>& errors)
-      : source_(source), errors_(errors), tokens_(lex(source, errors)) {}
+  Parser(const SourceText& source, Errors& errors) : errors_(errors), tokens_(lex(source, errors)) {}
 
   // file = norm { norm }; parseNorms checks that there is at least one
   std::vector<NormSyntax> file() {
@@ -156,20 +155,19 @@ class Parser {
     return std::nullopt;
   }
 
-  void fail(const Token& at, std::string message, std::string hint) {
+  void fail(const Token& at, std::string_view message, std::string_view hint) {
     if (at.kind == Token::Broken) return;  // the lexer has reported it
-    errors_.push_back(source_.error(at.where, "", std::move(message), std::move(hint)));
+    errors_.add(at.where, "", message, hint);
   }
 
-  const SourceText& source_;
-  std::vector<Diagnostic>& errors_;
+  Errors& errors_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-std::vector<NormSyntax> parseSyntax(const SourceText& source, std::vector<Diagnostic>& errors) {
+std::vector<NormSyntax> parseSyntax(const SourceText& source, Errors& errors) {
   return Parser(source, errors).file();
 }
 

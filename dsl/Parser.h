@@ -6,11 +6,12 @@
 
 #include <vector>
 
+#include "dsl/Errors.h"
 #include "dsl/Syntax.h"
 
 namespace normc {
 
 /// Returns the norms of the file, without the clauses that have a syntax error.
-std::vector<NormSyntax> parseSyntax(const SourceText&, std::vector<Diagnostic>& errors);
+std::vector<NormSyntax> parseSyntax(const SourceText&, Errors& errors);
 
 }  // namespace normc

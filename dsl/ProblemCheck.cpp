@@ -17,9 +17,19 @@ namespace {
 constexpr const char* kFewerGroups = "use at most 2^40: there are no more groups than features";
 
 // Returns the error P8 of a number if statistics are f32; nothing if the number is 0 or normal in f32.
-std::optional<Diagnostic> notInF32(const std::string& name, double value) {
+std::optional<Diagnostic> notInF32(const std::string& name, const Number& number) {
   using F32 = std::numeric_limits<float>;
-  const double size = std::abs(value);
+  const double value = number.value, size = std::abs(value);
+  if (number.legal.least == kLeastOutside && value < kLeastOutside)
+    return Diagnostic{
+        name + " is " + numberText(value) +
+            " in mode 'outside', beside roots of f32, whose squares are no normal numbers below "
+            "1e-19",
+        "P8",
+        "data of f32, bf16 and f16 has statistics in f32: use 1e-11 or more, mode 'add', or data "
+        "of f64",
+        {},
+        ""};
   if (size == 0 || (size >= F32::min() && size <= F32::max())) return std::nullopt;
   const bool small = size < F32::min();
   return Diagnostic{name + " is " + numberText(value) + ", and f32 holds no number so " +
@@ -274,11 +284,10 @@ class ProblemChecker {
   // P8
   void numbersInF32() {
     if (problem_.statistics() != DType::F32) return;
-    std::vector<Number> all = numbers(spec_);
+    std::vector<Number> all = numbers(spec_, DType::F32);
     if (spec_.running) all.push_back({"init", spec_.running->init, {}});
     for (const Number& number : all) {
-      if (std::optional<Diagnostic> error =
-              notInF32(number.name + " of " + inQuotes(spec_.name), number.value)) {
+      if (std::optional<Diagnostic> error = notInF32(number.name + " of " + inQuotes(spec_.name), number)) {
         locate_("name", *error);
         errors_.push_back(*std::move(error));
       }

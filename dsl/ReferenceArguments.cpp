@@ -193,7 +193,7 @@ class Checker {
   }
 
   void overrides() {
-    const std::vector<Number> known = numbers(*problem_.spec);
+    const std::vector<Number> known = numbers(*problem_.spec, problem_.statistics());
     for (const auto& [name, value] : call_.numbers) {
       const auto same = [&name = name](const Number& number) { return number.name == name; };
       if (std::any_of(known.begin(), known.end(), same)) continue;

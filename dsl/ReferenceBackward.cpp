@@ -123,7 +123,7 @@ Outputs backward(const Call& call) {
   for (int64_t k = 0; k < call.statistics(); ++k) {
     meanH.push_back(meanOf(totalH, k, count[k]));
     meanHX0.push_back(meanOf(totalHX0, k, spec.moment == Moment::Sum ? 1 : count[k]));
-    factor.push_back(exact(saved.moment.empty() ? 1 : momentFactor(call, saved.moment[k].value)));
+    factor.push_back(saved.moment.empty() ? exact(1) : momentFactor(call, saved.moment[k].value));
     gradientMean.push_back(meanOf(totalHX0, k, summed[k]));
     energyMean.push_back(energyOf(call, saved, totalX0X0, k, summed[k]));
   }

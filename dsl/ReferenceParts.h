@@ -170,7 +170,7 @@ Tracked inverseRoot(const Call&, Tracked moment);
 Values inverseRoots(const Call&, const Values& moments);
 /// Returns the `f` of the closed form: the factor by which the epsilon mode changes the derivative of s by v.
 /// It is 0 if v does not affect s, and in mode outside at v = 0, which has no derivative.
-double momentFactor(const Call&, double moment);
+Tracked momentFactor(const Call&, double moment);
 /// Returns the inverse root of the running moment, from the field that holds it.
 Values runningScale(const Call&);
 

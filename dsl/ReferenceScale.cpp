@@ -40,16 +40,22 @@ Values inverseRoots(const Call& call, const Values& moments) {
   return out;
 }
 
-double momentFactor(const Call& call, double moment) {
+Tracked momentFactor(const Call& call, double moment) {
   switch (call.spec.epsilonMode) {
     case EpsilonMode::Add:
-      return 1;
+      return exact(1);
     case EpsilonMode::Max:
-      return moment < call.settings.epsilon ? 0 : 1;
-    case EpsilonMode::Outside:
-      return moment == 0 ? 0 : 1 / (std::sqrt(moment) * inverseRoot(call, moment));
+      return exact(moment < call.settings.epsilon ? 0 : 1);
+    case EpsilonMode::Outside: {
+      if (moment == 0) return exact(0);
+      const double value = 1 / (std::sqrt(moment) * inverseRoot(call, moment));
+      // A kernel may take a subnormal moment for 0, as any other; there the factor is 0. Rule P8 keeps the
+      // term that is lost small.
+      const bool isSubnormal = call.problem.statistics() == DType::F32 && moment < kSmallestNormal;
+      return {value, isSubnormal ? value / kUnit : value};
+    }
   }
-  return 0;
+  return {};
 }
 
 Values runningScale(const Call& call) {

@@ -6,18 +6,10 @@
 #include <fstream>
 #include <thread>
 
+#include "autotune/tune/Object.h"
 #include "codegen/targets/Unavailable.h"
-#include "runtime/package/ManifestJson.h"
-#include "runtime/package/Sha256.h"
 
 namespace normc::tune {
-
-std::string objectOf(const std::string& package) {
-  package::Manifest manifest = package::wholeManifest(package::manifestTextOf(package));
-  for (package::Kernel& kernel : manifest.kernels) kernel.schedule.clear(), kernel.origin.clear();
-  for (package::Blob& blob : manifest.blobs) blob.offset = 0;  // offsets depend on the length of the objects
-  return runtime::sha256(package::writeManifest(manifest));
-}
 
 /// Writes a file. Returns why it could not; empty if it did.
 static std::string written(const std::string& path, const std::string& bytes) {

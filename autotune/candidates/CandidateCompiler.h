@@ -32,8 +32,4 @@ class CandidateCompiler {
   std::function<bool()> stop_;
 };
 
-/// Returns a hash of what distinguishes two kernels: their code, and how they are launched; not the text of
-/// the schedule.
-std::string objectOf(const std::string& package);
-
 }  // namespace normc::tune

@@ -53,7 +53,8 @@ class KernelTrials {
       ++verdict_.failed;
       verdict_.deviceLost = how_.device && !how_.device->alive();
       if (verdict_.failures.size() < kFailuresShown) verdict_.failures.push_back(verdict.text);
-    } else if (verdict.worstRatio > verdict_.worstRatio) {
+    }
+    if (verdict.worstRatio > verdict_.worstRatio) {
       verdict_.worstRatio = verdict.worstRatio;
       verdict_.worstOutput = verdict.worstOutput;
     }

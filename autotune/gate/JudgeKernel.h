@@ -18,7 +18,7 @@ struct KernelVerdict {
   int64_t trials = 0;
   int64_t shortened = 0;  ///< of them, with fewer rows than the standard trial has
   int64_t failed = 0;
-  double worstRatio = 0;  ///< largest error over its bound, of the trials that passed
+  double worstRatio = 0;  ///< largest error over its bound
   std::string worstOutput;
   std::vector<std::string> failures;  ///< the first few, in words
   std::string skipped;                ///< why it was not tried; empty if it was

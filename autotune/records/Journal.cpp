@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace normc::tune {
@@ -86,12 +87,12 @@ void Journal::appendLine(std::string line) {
   const off_t end = lseek(file_, 0, SEEK_END);
   char last = '\n';
   if (end > 0 && pread(file_, &last, 1, end - 1) == 1 && last != '\n') line.insert(line.begin(), '\n');
-  ssize_t written;
-  do written = write(file_, line.data(), line.size());
-  while (written < 0 && errno == EINTR);
-  if (written == ssize_t(line.size())) return;
-  if (written >= 0) errno = ENOSPC;
-  throw failed("write all of a record to", path_);
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t written = write(file_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw failed("write all of a record to", path_);
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
 void Journal::sync() {

@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "autotune/measure/Machine.h"
 #include "autotune/measure/Policy.h"
+#include "autotune/tune/Object.h"
 #include "autotune/tune/ThisDevice.h"
 
 namespace normc::tune {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr int kPlanSchema = 1;
@@ -88,6 +93,16 @@ std::vector<int> placeOf(const Json& json) {
   return {at.begin(), at.end()};
 }
 
+/// Returns the path of a package, which stays in the folder of the plan.
+std::string packageOf(const Json& json) {
+  const std::string text = json.at("package");
+  const fs::path path = text;
+  if (text.empty() || path.is_absolute() || std::find(path.begin(), path.end(), "..") != path.end())
+    throw BadValue{"package is " + json.at("package").dump() +
+                   "; it must be the path of a file in the folder"};
+  return text;
+}
+
 Shipped fromJson(const Json& json) {
   Shipped s;
   s.setting.task = taskOf(json);
@@ -97,7 +112,7 @@ Shipped fromJson(const Json& json) {
   for (const Json& point : json.at("candidates")) {
     s.points.push_back({point.at("generator"), point.at("schedule"), point.at("predicted"),
                         placeOf(point.at("at")), point.value("family", "")});
-    s.made.push_back({point.at("package"), point.at("object"), ""});
+    s.made.push_back({packageOf(point), point.at("object"), ""});
   }
   if (s.points.empty()) throw std::runtime_error("a task has no candidates");
   return s;
@@ -163,8 +178,38 @@ std::vector<Shipped> readPlan(const std::string& folder) {
   return tasks;
 }
 
+namespace {
+
+/// Returns the file of results. Records that were appended to a file of the bundle would destroy it.
+std::string recordsOf(const BundleRun& run, const std::vector<Shipped>& tasks) {
+  std::error_code none;
+  const auto refuseSame = [&](const std::string& file) {
+    if (fs::equivalent(run.records, run.folder + "/" + file, none))
+      throw std::runtime_error("the records " + run.records + " are the file " + file +
+                               " of the bundle; name another file");
+  };
+  refuseSame("plan.json");
+  for (const Shipped& task : tasks)
+    for (const BuiltCandidate& candidate : task.made) refuseSame(candidate.package);
+  return run.records;
+}
+
+/// Fails if the file is not the package that the plan names: its times would be recorded for another
+/// schedule.
+void requireOwnPackage(const std::string& folder, const BuiltCandidate& candidate, const std::string& path) {
+  const auto damaged = [&](const std::string& what) {
+    return BundleError(BundleError::Damaged, path + " " + what + "; export the bundle again");
+  };
+  std::error_code none;
+  const fs::path inside = fs::canonical(path, none).lexically_relative(fs::canonical(folder, none));
+  if (inside.empty() || *inside.begin() == "..") throw damaged("is a link to a file outside of the bundle");
+  if (objectOfFile(path) != candidate.object) throw damaged("is not the package that plan.json names");
+}
+
+}  // namespace
+
 OpenBundle::OpenBundle(const BundleRun& run)
-    : run_(run), tasks_(readPlan(run.folder)), journal_(run.records), session_(newSession()) {}
+    : run_(run), tasks_(readPlan(run.folder)), journal_(recordsOf(run, tasks_)), session_(newSession()) {}
 
 Found OpenBundle::tune(const Shipped& shipped, double budget) {
   Setting setting = here(shipped, run_, session_);
@@ -177,6 +222,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   // A choice without its package is ignored; the packages that exist are measured.
   if (const auto [choice, point] = choiceOf(landscape, known->records, setting);
       choice && !run_.fresh && access(pathOf(point).c_str(), R_OK) == 0) {
+    requireOwnPackage(run_.folder, shipped.made[point], pathOf(point));
     found.package = pathOf(point), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
     found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
     return found;
@@ -190,6 +236,8 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
       made.back().package = pathOf(point);
       if (access(made.back().package.c_str(), R_OK) != 0)
         made.back().failure = "cannot read " + made.back().package, made.back().unavailable = true;
+      else
+        requireOwnPackage(run_.folder, shipped.made[point], made.back().package);
     }
     return made;
   };

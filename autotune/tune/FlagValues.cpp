@@ -14,8 +14,9 @@ std::optional<double> secondsIn(std::string_view text) {
                         : unit == "m" || unit == "min" ? 60
                         : unit == "h"                  ? 3600
                                                        : 0;
-  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e7) return std::nullopt;
-  return value * factor;
+  if (error != std::errc() || factor == 0 || !(value > 0)) return std::nullopt;
+  const double seconds = value * factor;
+  return seconds <= 10000 * 3600.0 ? std::optional(seconds) : std::nullopt;
 }
 
 std::optional<int32_t> cudaDeviceIn(std::string_view text) {

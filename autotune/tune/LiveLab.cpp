@@ -130,7 +130,8 @@ void LiveLab::load(size_t point) {
   loaded_.insert(point);
 }
 
-std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds) {
+std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds,
+                                     const std::function<void(const std::vector<Samples>&)>& each) {
   for (const size_t point : points) load(point);
   // A request takes whole rounds; one round while the length of a round is unknown.
   const double round = 2 * std::max(callSeconds_, setting_.sampleSeconds) * double(points.size());
@@ -139,6 +140,7 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
   std::vector<Samples> all(points.size());
   for (int first = 0; first < rounds; first += most) {
     const auto part = sampleSome(points, first, std::min(most, rounds - first));
+    each(part);
     for (size_t i = 0; i < all.size(); ++i) all[i].insert(all[i].end(), part[i].begin(), part[i].end());
     if (secondsNow() - begin > kRequestSeconds && stopped()) break;
   }
@@ -265,14 +267,25 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
 
 std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds) {
   std::vector<size_t> running = able(points);
+  // What is measured is recorded at once, so that a process that is killed loses one request.
+  const auto record = [&](const std::vector<Samples>& part) {
+    const auto byDefault = std::find(running.begin(), running.end(), landscape_.byDefault());
+    if (byDefault == running.end()) return;
+    for (size_t i = 0; i < running.size(); ++i) {
+      Record record = recordOf(running[i]);
+      record.stage = "race", record.samples = part[i];
+      record.reference = part[size_t(byDefault - running.begin())];
+      keep(record);
+    }
+  };
   std::vector<Samples> taken;
   try {
-    taken = sample(running, rounds);
+    taken = sample(running, rounds, record);
   } catch (const Worker::Ended&) {
     // Some candidate ended the worker: try each alone, then race the remaining ones.
     running = able(running, rounds);
     try {
-      taken = sample(running, rounds);
+      taken = sample(running, rounds, record);
     } catch (const Worker::Ended& ended) {
       throw std::runtime_error("a race of " + setting_.task.text() +
                                " ends its worker, though each candidate runs alone: " + reasonOf(ended));
@@ -282,14 +295,6 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
   for (size_t i = 0; i < running.size(); ++i)
     results[size_t(std::find(points.begin(), points.end(), running[i]) - points.begin())] =
         std::move(taken[i]);
-  const auto byDefault =
-      size_t(std::find(points.begin(), points.end(), landscape_.byDefault()) - points.begin());
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (results[i].empty() || byDefault >= points.size() || results[byDefault].empty()) continue;
-    Record record = recordOf(points[i]);
-    record.stage = "race", record.samples = results[i], record.reference = results[byDefault];
-    keep(record);
-  }
   if (callbacks_.journal) callbacks_.journal->sync();
   return results;
 }

@@ -110,8 +110,10 @@ class LiveLab : public Lab {
   Screened measure(size_t point);
   Screened judged(size_t point);
   void loadDefault();
-  /// Takes fewer rounds if it is stopped or rounds are long.
-  std::vector<Samples> sample(const std::vector<size_t>& points, int rounds);
+  /// Takes fewer rounds if it is stopped or rounds are long. Calls `each` with what every request gave.
+  std::vector<Samples> sample(
+      const std::vector<size_t>& points, int rounds,
+      const std::function<void(const std::vector<Samples>&)>& each = [](const std::vector<Samples>&) {});
   /// Takes samples by one request. `first`: the number of rounds taken before, which determines the rotation.
   std::vector<Samples> sampleSome(const std::vector<size_t>& points, int first, int rounds);
   /// Returns the points that still run when each is run alone, for `rounds`, in a worker of its own. The

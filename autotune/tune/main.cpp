@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
   normc::tune::reserveStandardFiles();
   // If a parent left it ignored, workers could not be waited for.
   std::signal(SIGCHLD, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (std::find(words.begin(), words.end(), "--help") != words.end()) return std::fputs(kUsage, stdout), 0;
   normc::tune::BundleRun run;

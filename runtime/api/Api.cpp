@@ -39,21 +39,25 @@ int64_t alignmentOf(const Fields Kernel::* fields) {
 
 normc_status memoryBytes(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t* bytes) {
-  NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
-  Sizes sizes;
-  NORMC_TRY(plan->object->sizes(*given, sizes));
-  const int64_t total = totalBytes(plan->object->kernel().*fields, sizes, alignmentOf(fields));
-  if (total == kHuge) return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
-  *bytes = total;
-  return NORMC_OK;
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
+    Sizes sizes;
+    NORMC_TRY(plan->object->sizes(*given, sizes));
+    const int64_t total = totalBytes(plan->object->kernel().*fields, sizes, alignmentOf(fields));
+    if (total == kHuge) return fail(NORMC_INVALID_ARGUMENT, "the sizes are too large: no memory holds them");
+    *bytes = total;
+    return NORMC_OK;
+  });
 }
 
 normc_status memoryField(const normc_plan* plan, const Fields Kernel::* fields, const normc_sizes* given,
                          size_t index, int access, normc_field* field) {
-  NORMC_TRY(notNull(plan, "plan", given, "sizes", field, "field"));
-  Sizes sizes;
-  NORMC_TRY(plan->object->sizes(*given, sizes));
-  return describeField(plan->object->kernel().*fields, sizes, index, access, field, alignmentOf(fields));
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", given, "sizes", field, "field"));
+    Sizes sizes;
+    NORMC_TRY(plan->object->sizes(*given, sizes));
+    return describeField(plan->object->kernel().*fields, sizes, index, access, field, alignmentOf(fields));
+  });
 }
 
 normc_status openPackage(normc_context* context, std::unique_ptr<ByteSource> source, std::string label,
@@ -212,20 +216,26 @@ normc_status normc_plan_number(const normc_plan* plan, const char* name, double*
 }
 
 normc_status normc_plan_number_info(const normc_plan* plan, size_t index, normc_number_info* info) {
-  NORMC_TRY(notNull(plan, "plan", info, "info"));
-  return plan->object->describeNumber(index, info);
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", info, "info"));
+    return plan->object->describeNumber(index, info);
+  });
 }
 
 normc_status normc_plan_tensor_info(const normc_plan* plan, size_t index, normc_tensor_info* info) {
-  NORMC_TRY(notNull(plan, "plan", info, "info"));
-  return plan->object->describeTensor(index, info);
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", info, "info"));
+    return plan->object->describeTensor(index, info);
+  });
 }
 
 normc_status normc_plan_kernel(const normc_plan* plan, const normc_sizes* given, size_t* index) {
-  NORMC_TRY(notNull(plan, "plan", index, "index"));
-  Sizes sizes;
-  if (given) NORMC_TRY(plan->object->sizes(*given, sizes));
-  return plan->object->kernelIndex(given ? &sizes : nullptr, *index);
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", index, "index"));
+    Sizes sizes;
+    if (given) NORMC_TRY(plan->object->sizes(*given, sizes));
+    return plan->object->kernelIndex(given ? &sizes : nullptr, *index);
+  });
 }
 
 normc_status normc_plan_state_bytes(const normc_plan* plan, const normc_sizes* sizes, size_t* bytes) {
@@ -276,17 +286,21 @@ normc_status normc_plan_partial_field(const normc_plan* plan, const normc_sizes*
 }
 
 normc_status normc_plan_workspace_bytes(const normc_plan* plan, const normc_sizes* given, size_t* bytes) {
-  NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
-  Sizes sizes;
-  NORMC_TRY(plan->object->sizes(*given, sizes));
-  return plan->object->workspaceBytes(sizes, *bytes);
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", given, "sizes", bytes, "bytes"));
+    Sizes sizes;
+    NORMC_TRY(plan->object->sizes(*given, sizes));
+    return plan->object->workspaceBytes(sizes, *bytes);
+  });
 }
 
 normc_status normc_plan_barriers(const normc_plan* plan, const normc_sizes* given, int32_t* count) {
-  NORMC_TRY(notNull(plan, "plan", given, "sizes", count, "count"));
-  Sizes sizes;
-  NORMC_TRY(plan->object->sizes(*given, sizes));
-  return plan->object->barriers(sizes, *count);
+  return guarded([&] {
+    NORMC_TRY(notNull(plan, "plan", given, "sizes", count, "count"));
+    Sizes sizes;
+    NORMC_TRY(plan->object->sizes(*given, sizes));
+    return plan->object->barriers(sizes, *count);
+  });
 }
 
 normc_status normc_execute(const normc_plan* plan, const normc_args* args) {
@@ -326,18 +340,24 @@ normc_status normc_state_data(normc_state* state, void** data, size_t* bytes) {
 }
 
 normc_status normc_state_field(const normc_state* state, size_t index, normc_field* field) {
-  NORMC_TRY(notNull(state, "state", field, "field"));
-  return describeField(state->object->fields(), state->object->sizes(), index, 0, field);
+  return guarded([&] {
+    NORMC_TRY(notNull(state, "state", field, "field"));
+    return describeField(state->object->fields(), state->object->sizes(), index, 0, field);
+  });
 }
 
 normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes) {
-  NORMC_TRY(notNull(state, "state", data, "data"));
-  return state->object->get(field, data, bytes);
+  return guarded([&] {
+    NORMC_TRY(notNull(state, "state", data, "data"));
+    return state->object->get(field, data, bytes);
+  });
 }
 
 normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes) {
-  NORMC_TRY(notNull(state, "state", data, "data"));
-  return state->object->set(field, data, bytes);
+  return guarded([&] {
+    NORMC_TRY(notNull(state, "state", data, "data"));
+    return state->object->set(field, data, bytes);
+  });
 }
 
 normc_status normc_state_copy(normc_state* to, const normc_state* from) {

@@ -165,7 +165,8 @@ size_t CudaBackend::layOutWords(const Call& call, uint64_t* words) const {
   *next++ = call.sizes.segments;
   *next++ = call.sizes.rows;
   *next++ = call.sizes.features;
-  std::memcpy(next, scalars_.data(), scalars_.size() * NORMC_CUDA_WORD);
+  const size_t scalarBytes = scalars_.size() * NORMC_CUDA_WORD;
+  if (scalarBytes > 0) std::memcpy(next, scalars_.data(), scalarBytes);  // a kernel may have none
   next += scalars_.size();
   for (size_t i = 0; i < entries_.size(); ++i) {
     *next++ = call.cuts[i].units;

@@ -13,6 +13,7 @@
 namespace normc::runtime {
 
 normc_status ByteSource::open(const char* path, std::unique_ptr<ByteSource>& source) {
+  source.reset(new ByteSource());  // before the file: it closes it, whatever fails
   // Non-blocking, so that opening a pipe cannot hang.
   const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0)
@@ -20,7 +21,6 @@ normc_status ByteSource::open(const char* path, std::unique_ptr<ByteSource>& sou
                 : errno == EMFILE || errno == ENFILE || errno == ENOMEM ? NORMC_RESOURCE_EXHAUSTED
                                                                         : NORMC_FAILED_PRECONDITION,
                 "cannot open the package ", path, ": ", std::strerror(errno));
-  source.reset(new ByteSource());
   source->file_ = file;
   struct stat status;
   if (fstat(file, &status) != 0)

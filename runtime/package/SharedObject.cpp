@@ -96,14 +96,13 @@ class MemoryFile {
 
 /// Returns the error of a file that the loader did not load. The loader's message ends with the reason, from
 /// strerror if a system call failed. If memory ran out, the message may be cut before it, and copying the
-/// message may fail too.
+/// message may fail too: what remains is what the loader could not allocate, create or extend.
 normc_status notLoaded(std::string_view what) {
   const char* const said = dlerror();
   const std::string words = said ? said : "the dynamic loader gives no reason";
-  bool exhausted = false;
-  for (const char* end :
-       {"cannot open shared object file", "cannot create shared object descriptor", "out of memory"})
-    exhausted |= words.ends_with(end);
+  bool exhausted = !said || words.ends_with("cannot open shared object file");
+  for (const char* part : {"cannot allocate", "cannot create", "cannot extend", "out of memory"})
+    exhausted |= words.find(part) != words.npos;
   for (const int lack : {ENOMEM, EMFILE, ENFILE}) exhausted |= words.ends_with(std::strerror(lack));
   return fail(exhausted ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ",
               words);

@@ -17,38 +17,74 @@ bool exactlyTheSame(const Region& a, const Region& b) {
   return a.view && b.view ? sameView(*a.view, *b.view) : a.begin == b.begin && a.end == b.end;
 }
 
-/// True if two views of one pitch are disjoint although their ranges overlap: each stays inside its own
-/// window of the pitch, like columns of one matrix, or its even and its odd rows.
-bool interleave(const View& a, const View& b, bool byOuter) {
-  const int64_t pitch = std::abs(byOuter ? a.outerStride : a.middleStride) * a.width;
-  struct Window {
-    uintptr_t begin;
-    int64_t bytes;
-  };
-  const auto window = [&](const View& view, Window& window) {
-    const int64_t outer = view.outerStride * view.width, middle = view.middleStride * view.width;
-    const int64_t step = byOuter ? outer : middle;
-    if (std::abs(step) != pitch) return false;
-    window = {reinterpret_cast<uintptr_t>(view.data), view.inner * view.width};
-    if (byOuter) {  // the middle axis is inside the window
-      window.begin += std::min<int64_t>(0, (view.middle - 1) * middle);
-      window.bytes += (view.middle - 1) * std::abs(middle);
-    } else if (view.outer > 1 && outer % pitch != 0) {
+/// The bytes of a region: runs at far * i + near * j behind the first, i < farCount, j < nearCount.
+struct Runs {
+  uintptr_t begin;
+  int64_t bytes;  ///< of a run
+  int64_t near = 0, nearCount = 1, far = 0, farCount = 1;
+
+  explicit Runs(const Region& region)
+      : begin(region.begin), bytes(static_cast<int64_t>(region.end - region.begin)) {
+    if (!region.view) return;
+    const View& view = *region.view;
+    bytes = view.inner * view.width;
+    // The stride of an axis of one element may be any number, and means nothing.
+    if (view.middle > 1) near = std::abs(view.middleStride) * view.width, nearCount = view.middle;
+    if (view.outer > 1) far = std::abs(view.outerStride) * view.width, farCount = view.outer;
+  }
+
+  /// True if a run shares bytes with [at, at + length). Only for memory that is written: there runs do not
+  /// share memory, and those of one axis are inside a step of the other.
+  bool meet(uintptr_t at, int64_t length) const {
+    const bool swapped = nearCount > 1 && farCount > 1 && near > far;
+    const int64_t step = swapped ? far : near, steps = swapped ? farCount : nearCount;
+    const int64_t jump = swapped ? near : far, jumps = swapped ? nearCount : farCount;
+    // The first run that ends behind `at`.
+    const int64_t behind = static_cast<int64_t>(at - begin) - bytes + 1;
+    int64_t i = 0, j = 0;
+    if (behind > 0) {
+      i = jump ? std::min(behind / jump, jumps - 1) : 0;
+      const int64_t rest = behind - i * jump;
+      if (rest > 0) j = step ? rest / step + (rest % step != 0) : steps;
+      if (j >= steps) ++i, j = 0;
+      if (i >= jumps) return false;
+    }
+    return i * jump + j * step < static_cast<int64_t>(at - begin) + length;
+  }
+};
+
+/// True if each of two regions of one pitch stays inside its own window of the pitch, like columns of one
+/// matrix, or its even and its odd rows: they share no byte although their ranges overlap.
+bool interleave(const Runs& a, const Runs& b, bool byFar) {
+  const int64_t pitch = byFar ? a.far : a.near;
+  const auto window = [&](const Runs& runs, int64_t& bytes) {
+    if ((byFar ? runs.far : runs.near) != pitch) return false;
+    bytes = runs.bytes;
+    if (byFar) {  // the near axis is inside the window
+      bytes += (runs.nearCount - 1) * runs.near;
+    } else if (runs.far % pitch != 0) {
       return false;
     }
-    return window.bytes <= pitch;
+    return bytes <= pitch;
   };
-  Window first, second;
+  int64_t first, second;
   if (pitch == 0 || !window(a, first) || !window(b, second)) return false;
   // The distance from the first window to the second, modulo the pitch.
-  const int64_t ahead = static_cast<int64_t>(second.begin - first.begin) % pitch;
+  const int64_t ahead = static_cast<int64_t>(b.begin - a.begin) % pitch;
   const int64_t distance = ahead < 0 ? ahead + pitch : ahead;
-  return distance >= first.bytes && distance + second.bytes <= pitch;
+  return distance >= first && distance + second <= pitch;
 }
 
+/// True if the regions share a byte. Regions that interleave with different pitches are compared run by run,
+/// which costs less than the call.
 bool overlap(const Region& a, const Region& b) {
   if (a.begin >= a.end || b.begin >= b.end || a.end <= b.begin || b.end <= a.begin) return false;
-  return !(a.view && b.view && (interleave(*a.view, *b.view, false) || interleave(*a.view, *b.view, true)));
+  const Runs written(a.written ? a : b), other(a.written ? b : a);
+  if (interleave(written, other, false) || interleave(written, other, true)) return false;
+  for (int64_t i = 0; i < other.farCount; ++i)
+    for (int64_t j = 0; j < other.nearCount; ++j)
+      if (written.meet(other.begin + i * other.far + j * other.near, other.bytes)) return true;
+  return false;
 }
 
 normc_status refuse(const Region& written, const Region& other, bool couldBeSame) {

@@ -1,6 +1,8 @@
 // A tuning in a folder: packed by hand, measured without a compiler, stopped and resumed.
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 
 #include "autotune/tune/Bundle.h"
 #include "tests/autotune/Wild.h"
@@ -149,6 +151,78 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
               damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
 }
 
+TEST_F(Bundle, PathsOfAPlanStayInItsFolder) {
+  const auto with = [&](const std::string& package) {
+    pack({"right", "slow"});
+    Json plan = Json::parse(std::ifstream(folder_ + "/plan.json"));
+    plan["tasks"][0]["candidates"][1]["package"] = package;
+    std::ofstream(folder_ + "/plan.json") << plan;
+    return error();
+  };
+  for (const std::string& path : {std::string(), std::string("/etc/passwd"), folder_ + "/slow.npk",
+                                  std::string("../slow.npk"), std::string("0/../../slow.npk")})
+    EXPECT_EQ(with(path), folder_ + "/plan.json is damaged: task 1: package is \"" + path +
+                              "\"; it must be the path of a file in the folder; export the bundle again");
+  const std::string outside = folder_ + "-outside.npk";
+  pack({"right", "slow"});
+  std::filesystem::rename(folder_ + "/slow.npk", outside);
+  std::filesystem::create_symlink(outside, folder_ + "/slow.npk");
+  EXPECT_EQ(error(),
+            folder_ + "/slow.npk is a link to a file outside of the bundle; export the bundle again");
+  std::filesystem::remove(folder_ + "/slow.npk"), std::filesystem::remove(outside);
+}
+
+TEST_F(Bundle, APackageIsThatOfItsCandidate) {
+  const auto errorOf = [&](const std::function<void()>& confuse) {
+    pack({"right", "slow", "nan_at_the_end"});
+    std::filesystem::remove(folder_ + "/results.jsonl");
+    confuse();
+    return error();
+  };
+  const auto names = [&](const std::string& file) {
+    return folder_ + "/" + file + ".npk is not the package that plan.json names; export the bundle again";
+  };
+  const std::string right = folder_ + "/right.npk", slow = folder_ + "/slow.npk",
+                    away = folder_ + "/away.npk";
+  EXPECT_EQ(errorOf([&] {
+              std::filesystem::rename(right, away), std::filesystem::rename(slow, right);
+              std::filesystem::rename(away, slow);
+            }),
+            names("right"))
+      << "two that were swapped";
+  EXPECT_EQ(errorOf([&] {
+              std::filesystem::copy_file(right, slow, std::filesystem::copy_options::overwrite_existing);
+            }),
+            names("slow"));
+  for (const std::string bytes :
+       {"", "normc", "no package, but longer than a header of one, by a few bytes ......"})
+    EXPECT_EQ(errorOf([&] { std::ofstream(slow, std::ios::binary) << bytes; }), names("slow"));
+  EXPECT_EQ(errorOf([&] { std::filesystem::resize_file(slow, 100); }), names("slow"));
+  for (const Record& record : readDatabase(folder_ + "/results.jsonl")->records)
+    EXPECT_EQ(record.schedule.find("slow"), std::string::npos) << "nothing is recorded of it";
+}
+
+TEST_F(Bundle, RecordsAreNoFileOfIt) {
+  pack({"right", "slow"});
+  for (const std::string file : {"plan.json", "right.npk", "slow.npk"}) {
+    const auto bytes = [&] {
+      std::ifstream in(folder_ + "/" + file, std::ios::binary);
+      return std::string{std::istreambuf_iterator<char>(in), {}};
+    };
+    const std::string before = bytes();
+    BundleRun same = run();
+    same.records = folder_ + "/./" + file;
+    try {
+      runBundle(same);
+      ADD_FAILURE() << file;
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(std::string(error.what()), "the records " + same.records + " are the file " + file +
+                                               " of the bundle; name another file");
+    }
+    EXPECT_EQ(bytes(), before);
+  }
+}
+
 TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
   pack({"right"});
   const auto said = [&](const std::string& arguments, int want) {
@@ -160,8 +234,9 @@ TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
   const std::string error = "normc-bundle: error: ", folder = folder_ + " ";
   for (const std::string text : {"inf", "nan", "1e300", "-1", "0", "2x", "soon", "''"})
     for (const std::string flag : {"--budget", "--seconds"})
-      EXPECT_EQ(said(folder + flag + " " + text, 2), error + flag + " is '" + (text == "''" ? "" : text) +
-                                                         "'; it must be a time, e.g. 20s, 500ms or 2m");
+      EXPECT_EQ(said(folder + flag + " " + text, 2),
+                error + flag + " is '" + (text == "''" ? "" : text) +
+                    "'; it must be a time above 0 and of 10000 hours at most, e.g. 20s, 500ms or 2m");
   for (const std::string text : {"abc", "cuda", "cuda:", "cuda:x", "1x", "-1", "99999999999"})
     EXPECT_EQ(said(folder + "--device " + text, 2),
               error + "--device is '" + text + "'; it must be the number of a CUDA device, e.g. 0 or cuda:0");

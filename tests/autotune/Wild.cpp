@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "autotune/tune/Bundle.h"
+#include "autotune/tune/Object.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "runtime/normc.h"
@@ -41,8 +42,9 @@ BuiltCandidate WildTest::made(const std::string& entry, double planted) const {
   kernel.norm = writer.addNorm("layer_norm", "hash", "norm layer_norm {}\n");
   kernel.blob = writer.addBlob(object, "elf", kernel.isa);
   writer.addKernel(kernel);
-  BuiltCandidate made{folder_ + "/" + entry + ".npk", entry, ""};
-  std::ofstream(made.package, std::ios::binary) << writer.bytes();
+  const std::string bytes = writer.bytes();
+  BuiltCandidate made{folder_ + "/" + entry + ".npk", objectOf(bytes), ""};
+  std::ofstream(made.package, std::ios::binary) << bytes;
   return made;
 }
 

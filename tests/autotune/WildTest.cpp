@@ -247,6 +247,33 @@ TEST_F(Wild, WhoFailsInARaceIsOutOfItAndTheOthersGoOn) {
   EXPECT_EQ(crashed, 1);
 }
 
+TEST_F(Wild, EachRequestOfARaceIsInTheRecordsBeforeTheNext) {
+  const Landscape landscape = landscapeOf({"right", "slow"});
+  Setting where = setting();
+  where.sampleSeconds = 0.2;  // a request takes one round
+  Journal journal(folder_ + "/db.jsonl");
+  LiveLab::Callbacks asking = callbacks(landscape, &journal);
+  std::vector<int64_t> seen;  // the records when the lab asks whether it may go on, behind each request
+  asking.stop = [&] {
+    seen.push_back(readDatabase(journal.path())->counts.records);
+    return seen.size() >= 3;
+  };
+  LiveLab lab(landscape, where, asking, {});
+  const size_t rounds = lab.race({0, 1}, 40).at(0).size();
+  ASSERT_GE(rounds, 3u);
+  const auto database = readDatabase(journal.path());
+  EXPECT_EQ(database->counts.records, int64_t(2 * rounds));
+  for (const Record& record : database->records) {
+    EXPECT_EQ(record.stage, "race");
+    EXPECT_EQ(record.samples.size(), 1u);
+    EXPECT_EQ(record.reference.size(), 1u);
+  }
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[2], int64_t(2 * rounds));
+  EXPECT_EQ(seen[1], seen[2] - 2);
+  EXPECT_EQ(seen[0], seen[1] - 2);
+}
+
 TEST_F(Wild, ARaceOfLongRoundsEndsSoonAfterItIsStopped) {
   const Landscape landscape = landscapeOf({"right", "slow"});
   Setting where = setting();

@@ -177,6 +177,13 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_nrm"}, 2, "there is no norm 'layer_nrm'\n  hint: did you mean 'layer_norm'?"},
         Wrong{{"mine.norm"}, 3, "cannot read mine.norm: No such file or directory"},
         Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},
+        Wrong{{"layer_norm", "--dtype", "fp8"}, 2, "hint: codes of 8 bits are of the norm"},
+        Wrong{
+            {"layer_norm", "--target", "sm_99"}, 2, "this LLVM does not know sm_99; it knows sm_80, sm_86, "},
+        Wrong{{"layer_norm", "--features", "99999999999999999999"},
+              2,
+              "--features is '99999999999999999999'; it must be at most 9223372036854775807"},
+        Wrong{{"-"}, 3, "standard input: error: the file holds no norm"},
         Wrong{{"layer_norm", "--entry", "foward"}, 2, "did you mean 'forward'?"},
         Wrong{
             {"layer_norm", "--entry", "infer_backward"},
@@ -250,6 +257,24 @@ INSTANTIATE_TEST_SUITE_P(
               "the schedule does not fit layer_norm:forward@f32[*x*]"},
         Wrong{{"layer_norm:forward@f33[*x8]"}, 2, "'f33' is no dtype\n  layer_norm:forward@f33[*x8]\n"},
         Wrong{{"layer_norm:forward@f32[*x8]", "--dtype", "f64"}, 2, "a whole problem says its dtype"}));
+
+TEST_F(Compile, LooksWhetherItCanWriteBeforeItReads) {
+  // The norm is wrong too: the output is looked at first.
+  for (const std::vector<std::string> more : {std::vector<std::string>{}, {"--emit", "asm"}}) {
+    std::vector<std::string> words{"compile", "none.norm", "-o", "none/a"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome o = normc(words);
+    EXPECT_EQ(o.code, 3);
+    EXPECT_EQ(o.err, "normc: error: cannot write none/a: No such file or directory\n");
+  }
+}
+
+TEST_F(Compile, ReadsTheStandardInput) {
+  write("n.norm", "norm n {\n  reduce features\n}\n");
+  const Outcome o = normc({"compile", "-", "--features", "8", "-o", "n.npk"}, folder_ + "/n.norm");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.out, " kernels of 1 norm for "));
+}
 
 TEST_F(Compile, WritesToTheStandardOutputAndSpeaksElsewhere) {
   package("a.npk", {"layer_norm:infer@f32[*x8]"});

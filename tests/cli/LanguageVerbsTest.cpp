@@ -63,13 +63,49 @@ TEST_F(Fmt, IsIdempotentForEveryBuiltinNorm) {
 }
 
 TEST_F(Fmt, WritesBackToItsOwnFile) {
-  write("two.norm", kTwoNorms);
+  write("two.norm", "norm a {\n  moment raw\n  reduce rows\n}\nnorm b from a { epsilon 2e-3 }\n");
   const std::string canonical = normc({"fmt", "two.norm"}).out;
-  const Outcome o = normc({"fmt", "two.norm", "-o", "two.norm"});
+  Outcome o = normc({"fmt", "two.norm", "--check"});
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_EQ(o.out, "two.norm: is not in its canonical form\n");
+  EXPECT_NE(read("two.norm"), canonical);
+  o = normc({"fmt", "two.norm", "-i"});
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(o.out, "");
+  EXPECT_EQ(o.out, "two.norm: written\n");
   EXPECT_EQ(read("two.norm"), canonical);
+  for (const char* flag : {"-i", "--check"}) {
+    o = normc({"fmt", "two.norm", flag});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, "");
+  }
+  const auto document = normc({"fmt", "two.norm", "--check", "--json"}).json();
+  EXPECT_EQ(document, nlohmann::json({{"file", "two.norm"}, {"canonical", true}, {"written", false}}));
   EXPECT_EQ(files(), std::vector<std::string>{"two.norm"});
+}
+
+TEST_F(Fmt, LosesNoComment) {
+  write("two.norm", kTwoNorms);
+  Outcome o = normc({"fmt", "two.norm", "-i"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_EQ(o.err,
+            "normc: error: two.norm has a comment in line 1, which the canonical text would lose\n"
+            "  hint: name another file: -o FILE, or take the comments out\n");
+  o = normc({"fmt", "two.norm", "-o", "two.norm"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "  hint: name another file for -o, or use -i to write it back\n"));
+  EXPECT_EQ(read("two.norm"), kTwoNorms);
+}
+
+TEST_F(Fmt, ComparesFilesAlone) {
+  for (const char* flag : {"-i", "--check"}) {
+    const Outcome o = normc({"fmt", flag, "layer_norm"});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, std::string(flag) + " is for a file; 'layer_norm' is none"));
+    EXPECT_TRUE(contains(normc({"fmt", flag, "-"}).err, "is for a file; '-' is none"));
+    EXPECT_TRUE(contains(normc({"fmt", flag, "a.norm"}).err, "cannot read a.norm"));
+    EXPECT_TRUE(contains(normc({"fmt", flag, "a.norm", "-o", "b.norm"}).err, "and -o exclude each other"));
+  }
+  EXPECT_TRUE(contains(normc({"fmt", "-i", "--check", "a.norm"}).err, "-i and --check exclude each other"));
 }
 
 constexpr const char* kThreeErrors =

@@ -1,4 +1,6 @@
 // inspect, check, explain, doctor
+#include <filesystem>
+
 #include "autotune/measure/Caches.h"
 #include "runtime/normc.h"
 #include "tests/cli/Command.h"
@@ -118,6 +120,7 @@ TEST_F(Check, FindsAWrongKernel) {
   EXPECT_EQ(json.code, 1);
   EXPECT_EQ(json.json()["kernels"][0]["result"], "wrong");
   EXPECT_FALSE(json.json()["kernels"][0]["failures"].empty());
+  EXPECT_GT(json.json()["kernels"][0]["worst_error_of_bound"], 1) << "the trials that failed count";
 }
 
 TEST_F(Check, LooksOnlyAtKernelsThatServeTheProblem) {
@@ -271,8 +274,12 @@ TEST_F(Explain, RefusesAnUnknownInstructionSet) {
 
 TEST_F(Explain, RefusesAnUnknownNumber) {
   package("l.npk", {kLayer});
-  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "eps=1"}).err,
-                       "has no number `eps`; it has: epsilon"));
+  const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "eps=1"});
+  EXPECT_EQ(o.code, 2) << "as any other unknown name of the command line";
+  EXPECT_TRUE(contains(o.err, "has no number `eps`; it has: epsilon"));
+  EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "epsilon=1e999"}).err,
+                       "--number epsilon is '1e999', which is out of the range of double precision\n"
+                       "  hint: use a value from 1e-307 to 1e308"));
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "epsilon=x"}).err,
                        "--number epsilon is 'x'; it must be a number"));
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "epsilon"}).err,
@@ -320,6 +327,22 @@ TEST_F(Doctor, GivesTheCachesThatACoreReaches) {
   const auto result = normc({"doctor", "--json"}).json();
   for (const auto& finding : result["findings"])
     if (finding["item"] == "memory") EXPECT_TRUE(contains(finding["detail"], expected)) << finding;
+}
+
+TEST_F(Doctor, LooksForTheProgramsThatOtherVerbsStart) {
+  std::filesystem::copy_file(NORMC_PROGRAM, folder_ + "/normc-alone");
+  const auto statusOf = [](const nlohmann::json& findings, const std::string& item) -> nlohmann::json {
+    for (const auto& finding : findings)
+      if (finding["item"] == item) return finding;
+    return {};
+  };
+  EXPECT_EQ(statusOf(normc({"doctor", "--json"}).json()["findings"], "worker")["status"], "ok");
+  EXPECT_FALSE(statusOf(normc({"doctor", "--json"}).json()["findings"], "gnuplot").is_null());
+  const auto alone = program(folder_ + "/normc-alone", {"doctor", "--json"}).json();
+  EXPECT_EQ(alone["healthy"], false);
+  const auto worker = statusOf(alone["findings"], "worker");
+  EXPECT_EQ(worker["status"], "MISSING");
+  EXPECT_EQ(worker["remedy"], "build or install normc-worker beside normc");
 }
 
 TEST_F(Doctor, GivesItsFindingsToPrograms) {

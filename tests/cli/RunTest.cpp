@@ -240,6 +240,15 @@ TEST_F(Run, AnInterruptKeepsTheResult) {
   EXPECT_EQ(floats("y.npy").size(), 4u);
 }
 
+TEST_F(Run, SaysThatOutputsAreNotKept) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const std::string note = "normc: note: no --out: the outputs are computed and not kept\n";
+  EXPECT_EQ(normc(layerWith({})).err, note);
+  EXPECT_EQ(normc(layerWith({"--repeat", "1"})).err.find(note), std::string::npos) << "its result is a time";
+  EXPECT_EQ(normc(layerWith({"--out", "y=y.npy"})).err, "");
+}
+
 TEST_F(Run, NamesTheInputThatIsMissing) {
   package("l.npk", {"layer_norm:forward@f32[*x2]"});
   smallInputs();
@@ -263,7 +272,7 @@ TEST_F(Run, RefusesWrongTensors) {
   const auto refusal = [&](std::vector<std::string> more) { return normc(layerWith(std::move(more))); };
   EXPECT_TRUE(
       contains(refusal({"--in", "sale=x.npy"}).err, "has no input 'sale'\n  hint: did you mean 'scale'?"));
-  EXPECT_TRUE(contains(refusal({"--out", "dx=x.npy"}).err, "has no output 'dx'"));
+  EXPECT_TRUE(contains(refusal({"--out", "dx=dx.npy"}).err, "has no output 'dx'"));
   EXPECT_TRUE(contains(refusal({"--in", "x=x.npy"}).err, "--in x is given twice"));
   EXPECT_TRUE(contains(refusal({"--out", "y"}).err, "--out is 'y'; it must have the form y=y.npy"));
   EXPECT_TRUE(

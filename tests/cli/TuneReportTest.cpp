@@ -34,6 +34,24 @@ TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
   EXPECT_EQ(reported(true, false).find("others computed"), std::string::npos);
 }
 
+TEST(TuneReport, WhatWasInterruptedIsNoDecision) {
+  const auto text = [](bool complete) {
+    Tuned tuned = tied(true);
+    tuned.outcome.complete = complete, tuned.outcome.decision.tie = false;
+    std::ostringstream results, talk;
+    Output out(results, talk);
+    report({tuned}, complete, "", out);
+    return results.str();
+  };
+  EXPECT_NE(text(true).find("1 faster than the default, 0 as it was\n"), std::string::npos) << text(true);
+  EXPECT_NE(text(true).find("streamed"), std::string::npos);
+  EXPECT_NE(text(false).find("0 faster than the default, 0 as it was, 1 not decided; interrupted"),
+            std::string::npos)
+      << text(false);
+  EXPECT_NE(text(false).find("not decided"), std::string::npos);
+  EXPECT_EQ(text(false).find("streamed"), std::string::npos) << "no schedule is chosen";
+}
+
 TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
   Tuned tuned = tied(true);
   tuned.task.problem = *parseProblemText("mine:forward@f32[*x*x768]"), tuned.task.segments = 8,

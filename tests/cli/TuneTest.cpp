@@ -1,5 +1,6 @@
 // `normc tune`, end to end: real kernels, small sizes, short budgets. The choices depend on the
 // machine; the output, the records and the errors do not.
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -49,6 +50,23 @@ TEST_F(Tune, FindsAScheduleAndKeepsEveryMeasurement) {
   EXPECT_EQ(files(), std::vector<std::string>{"db.jsonl"});
 }
 
+TEST_F(Tune, SaysWhichFileMayNotGrow) {
+  // 1 is 512 bytes, of any file that the command writes.
+  const auto limited = [&](const std::string& arguments) {
+    return program("/bin/sh", {"-c", "ulimit -f 1; exec '" NORMC_PROGRAM "' " + arguments + " 2>&1 | cat"});
+  };
+  const std::string small =
+      "tune layer_norm --features 64 --entry infer --rows 32 --budget 300ms --threads 1";
+  EXPECT_TRUE(contains(limited(small).out, "File too large"));
+  write("db.jsonl", std::string(512, '\n'));
+  EXPECT_TRUE(contains(limited(small + " --records db.jsonl").out, "File too large"));
+  EXPECT_EQ(read("db.jsonl"), std::string(512, '\n'));
+  const Outcome o = limited("compile layer_norm:infer@f32[*x8] -o l.npk");
+  EXPECT_TRUE(contains(o.out, "normc: error: cannot write "));  // its own temporary file comes first
+  EXPECT_TRUE(contains(o.out, ": File too large"));
+  EXPECT_EQ(files(), std::vector<std::string>{"db.jsonl"});
+}
+
 TEST_F(Tune, EndsWithATable) {
   const Outcome o = normc(kSmall);
   ASSERT_EQ(o.code, 0) << o.err;
@@ -73,6 +91,8 @@ TEST_F(Tune, DryRunShowsTheCandidatesAndMeasuresNothing) {
   EXPECT_TRUE(contains(o.out, "layer_norm:infer@f32[*x64], 32 rows, 1 thread, warm: "));
   EXPECT_TRUE(contains(o.out, "the default"));
   EXPECT_TRUE(contains(o.out, "a seed"));
+  EXPECT_TRUE(contains(o.out, " more, which --json shows\n"));
+  EXPECT_LT(std::count(o.out.begin(), o.out.end(), '\n'), 100);
   EXPECT_EQ(normc(with(kSmall, {"--dry-run", "--records", "db.jsonl"})).code, 0);
   EXPECT_TRUE(files().empty());
   const auto json = normc(with(kSmall, {"--dry-run", "--json"})).json();
@@ -246,7 +266,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_nrm", "--features", "8"}, 2, "did you mean 'layer_norm'?"},
         Wrong{{"layer_norm", "--features", "8", "--budget", "soon"},
               2,
-              "--budget is 'soon'; it must be a time, e.g. 20s, 500ms or 2m"},
+              "--budget is 'soon'; it must be a time above 0 and of 10000 hours at most, e.g. 20s, 500ms or "
+              "2m"},
         Wrong{{"layer_norm", "--features", "8", "--policy", "hot"},
               2,
               "--policy is 'hot'; it must be warm, cold or pipeline"},

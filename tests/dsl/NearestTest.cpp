@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "dsl/Nearest.h"
 #include "dsl/Result.h"
 
@@ -15,6 +17,19 @@ TEST(Nearest, DistanceCountsEditsAndSwaps) {
   EXPECT_EQ(editDistance("narm", "norm"), 1);
   EXPECT_EQ(editDistance("", "norm"), 4);
   EXPECT_EQ(editDistance("kitten", "sitting"), 3);
+}
+
+TEST(Nearest, DistanceEndsAtItsLimit) {
+  // All pairs of words of up to 4 letters of 2: the limit changes nothing but what is above it.
+  std::vector<std::string> words = {""};
+  for (size_t i = 0; words[i].size() < 4; ++i)
+    for (const char* letter : {"a", "b"}) words.push_back(words[i] + letter);
+  for (const std::string& a : words) {
+    for (const std::string& b : words) {
+      for (int most = -1; most < 6; ++most)
+        EXPECT_EQ(editDistance(a, b, most), std::min(editDistance(a, b), most + 1)) << a << " " << b;
+    }
+  }
 }
 
 TEST(Nearest, PrefersTheNearestAndRefusesTheFar) {

@@ -291,7 +291,7 @@ TEST(Parser, NamesTheClausesForAWordThatIsNone) {
             "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, residual, "
             "gate, affine, "
             "modulate, rope, activation, quantize, epsilon, "
-            "pre, warmup or padding\n");
+            "pre, warmup or padding; docs/language.md says what has none, and what to do instead\n");
 }
 
 TEST(Parser, SuggestsTheNearestWord) {
@@ -494,7 +494,7 @@ TEST(Diagnostics, ShowOfALongLineWhatStandsAroundTheCaret) {
                 "^~~~\n"
                 "  hint: the clauses are reduce, center, moment, divide_by, running, backward, renorm, "
                 "residual, gate, affine, modulate, rope, activation, quantize, epsilon, "
-                "pre, warmup or padding\n");
+                "pre, warmup or padding; docs/language.md says what has none, and what to do instead\n");
 }
 
 TEST(Parser, RefusesWhatIsNoFileOfNorms) {  // C27

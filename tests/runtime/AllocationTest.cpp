@@ -2,11 +2,16 @@
 // counts, and refuses, for the thread that asks.
 #if !defined(NORMC_SANITIZED)
 
+#include <dlfcn.h>
+#include <malloc.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 
 #include "runtime/threads/Pool.h"
 #include "tests/runtime/CudaSupport.h"
@@ -123,6 +128,114 @@ TEST(Allocation, ThatFailsWhileAPackageIsOpened) {
   normc_package* package = nullptr;
   refuseEach([&] { return normc_package_open_memory(context().get(), bytes.data(), bytes.size(), &package); },
              [&] { normc_package_destroy(package); });
+}
+
+int openFiles() {
+  int count = 0;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) count += file.exists();
+  return count;
+}
+
+TEST(Allocation, ThatFailsWhileAFileIsOpenedLeavesNoDescriptor) {
+  const std::string path = testing::TempDir() + "normc-allocation-" + std::to_string(getpid()) + ".npk";
+  ASSERT_TRUE(packageOf(layerNorm("forward")).write(path));
+  const int before = openFiles();
+  normc_package* package = nullptr;
+  refuseEach([&] { return normc_package_open(context().get(), path.c_str(), &package); },
+             [&] { normc_package_destroy(package); });
+  EXPECT_EQ(openFiles(), before);
+  std::filesystem::remove(path);
+}
+
+TEST(Allocation, ThatFailsInAQuestionIsAStatus) {
+  PowerNorm norm;
+  const normc_plan* const plan = norm.forwardPlan.get();
+  normc_state* const state = norm.state.get();
+  const normc_sizes sizes = norm.sizes();
+  std::vector<char> memory(norm.state.buffer().bytes);
+  std::vector<float> psi2(norm.features);
+  void* data;
+  const char* text;
+  size_t bytes;
+  int32_t count;
+  double value;
+  normc_field field = {};
+  normc_number_info number = {};
+  normc_tensor_info tensor = {};
+  normc_cuda_device device = {};
+  field.struct_size = sizeof field, number.struct_size = sizeof number, tensor.struct_size = sizeof tensor;
+  device.struct_size = sizeof device;
+  // A name that is too long for a string without an allocation, too.
+  const std::string longName(100, 'n');
+  const std::vector<std::function<normc_status()>> questions = {
+      [&] { return normc_package_manifest(standard().get(), &text); },
+      [&] { return normc_package_verify(standard().get()); },
+      [&] { return normc_plan_describe(plan, &text); },
+      [&] { return normc_plan_number(plan, "epsilon", &value); },
+      [&] { return normc_plan_number(plan, longName.c_str(), &value); },
+      [&] { return normc_plan_number_info(plan, 0, &number); },
+      [&] { return normc_plan_tensor_info(plan, 0, &tensor); },
+      [&] { return normc_plan_kernel(plan, &sizes, &bytes); },
+      [&] { return normc_plan_state_bytes(plan, &sizes, &bytes); },
+      [&] { return normc_plan_state_field(plan, &sizes, 0, &field); },
+      [&] { return normc_plan_state_init(plan, &sizes, memory.data(), memory.size()); },
+      [&] { return normc_plan_saved_bytes(plan, &sizes, &bytes); },
+      [&] { return normc_plan_saved_field(plan, &sizes, 0, &field); },
+      [&] { return normc_plan_partial_bytes(plan, &sizes, &bytes); },
+      [&] { return normc_plan_partial_field(plan, &sizes, 0, &field); },
+      [&] { return normc_plan_workspace_bytes(plan, &sizes, &bytes); },
+      [&] { return normc_plan_barriers(plan, &sizes, &count); },
+      [&] { return normc_state_init(state); },
+      [&] { return normc_state_data(state, &data, &bytes); },
+      [&] { return normc_state_field(state, 0, &field); },
+      [&] { return normc_state_get(state, "psi2", psi2.data(), psi2.size() * sizeof(float)); },
+      [&] { return normc_state_set(state, "psi2", psi2.data(), psi2.size() * sizeof(float)); },
+      [&] { return normc_state_get(state, longName.c_str(), psi2.data(), 4); },
+      [&] { return normc_state_set(state, longName.c_str(), psi2.data(), 4); },
+      [&] { return normc_state_copy(state, state); },
+      [&] { return normc_cuda_device_info(context().get(), 0, &device); },
+      [&] { return normc_cuda_device_count(context().get(), &count); },
+  };
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const normc_status usual = questions[i]();
+    const int all = allocationsOf([&] { (void)questions[i](); });
+    for (const bool onlyOne : {false, true}) {
+      for (int failing = 1; failing <= all; ++failing) {
+        firstRefused = failing, lastRefused = onlyOne ? failing : INT_MAX;
+        normc_status status = NORMC_OK;
+        allocationsOf([&] { status = questions[i](); });
+        firstRefused = lastRefused = INT_MAX;
+        EXPECT_TRUE(status == NORMC_RESOURCE_EXHAUSTED || status == usual)
+            << "question " << i << ", allocation " << failing << ": " << normc_last_error();
+      }
+    }
+    EXPECT_EQ(questions[i](), usual) << "question " << i;
+  }
+}
+
+TEST(Allocation, OfALibraryEndsWithIt) {
+  // A copy, since this program holds the library itself.
+  const std::string copy = testing::TempDir() + "normc-library-" + std::to_string(getpid()) + ".so";
+  std::filesystem::copy_file(NORMC_RUNTIME_LIBRARY, copy, std::filesystem::copy_options::overwrite_existing);
+  const auto openAndClose = [&] {
+    void* const library = dlopen(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_TRUE(library) << dlerror();
+    const auto create =
+        reinterpret_cast<decltype(&normc_context_create)>(dlsym(library, "normc_context_create"));
+    const auto destroy =
+        reinterpret_cast<decltype(&normc_context_destroy)>(dlsym(library, "normc_context_destroy"));
+    normc_context* context = nullptr;
+    EXPECT_EQ(create(nullptr, &context), NORMC_OK);
+    destroy(context);
+    EXPECT_EQ(create(nullptr, nullptr), NORMC_INVALID_ARGUMENT);
+    EXPECT_EQ(dlclose(library), 0);
+    EXPECT_FALSE(dlopen(copy.c_str(), RTLD_NOW | RTLD_NOLOAD)) << "it is unloaded";
+  };
+  for (int i = 0; i < 5; ++i) openAndClose();
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 10; ++i) openAndClose();
+  EXPECT_LE(mallinfo2().uordblks, before + 10 * 256);
+  std::filesystem::remove(copy);
 }
 
 TEST(Allocation, ThatFailsWhileAPlanIsMade) {

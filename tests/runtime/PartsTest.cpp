@@ -223,7 +223,8 @@ TEST_F(PartsRefusal, OfNumbersOfThreads) {
 }
 
 TEST_F(PartsRefusal, OfAPartThatDoesNotExistStopsNoOtherThread) {
-  const host::detail::Arguments args(norm.backward());
+  const Call call = norm.backward();  // the arguments point into it
+  const host::detail::Arguments args(call);
   const InStep result = inStep(3, Turns::Free, [&](int ith, normc_barrier barrier, void* ctx) {
     return normc_execute_part(norm.backwardPlan.get(), args.get(), ith == 2 ? -1 : ith, 3, barrier, ctx);
   });
@@ -235,7 +236,8 @@ TEST_F(PartsRefusal, OfAPartThatDoesNotExistStopsNoOtherThread) {
 }
 
 TEST_F(PartsRefusal, OfNull) {
-  const host::detail::Arguments args(norm.forward());
+  const Call call = norm.forward();  // the arguments point into it
+  const host::detail::Arguments args(call);
   EXPECT_EQ(refusal(normc_execute_part(nullptr, args.get(), 0, 1, nullptr, nullptr)),
             "INVALID_ARGUMENT: plan is null");
   EXPECT_EQ(refusal(normc_execute_part(norm.forwardPlan.get(), nullptr, 0, 1, nullptr, nullptr)),

@@ -32,6 +32,18 @@ void writeThrough(const std::string& path, std::string_view content) {
   if (error) throw cannot("write", path, error);
 }
 
+/// True if both paths lead to one file, there or not; `-` is a file where the standard input is one.
+bool isSameFile(std::string a, std::string b) {
+  for (std::string* path : {&a, &b}) {
+    if (*path == "-") *path = "/dev/stdin";
+    if (isStream(*path)) return false;
+  }
+  std::error_code none;
+  if (fs::equivalent(a, b, none)) return true;
+  const auto whole = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path), none); };
+  return whole(a) == whole(b);
+}
+
 }  // namespace
 
 bool isStream(const std::string& path) {
@@ -68,6 +80,15 @@ void writeFile(const std::string& given, std::string_view content) {
   if (isStream(given)) return writeThrough(given, content);
   const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given, none).string() : given;
   if (const int error = package::replaceFile(path, content)) throw cannot("write", path, error);
+}
+
+void requireOwnFile(const NamedFile& output, const std::vector<NamedFile>& others, const std::string& hint) {
+  if (isStream(output.path)) return;
+  for (const NamedFile& other : others)
+    if (isSameFile(output.path, other.path))
+      throw usage(output.what + " " + output.path + " is the same file as " + other.what + " " + other.path +
+                      ", which it would replace",
+                  "name another file for " + output.what + (hint.empty() ? "" : ", or " + hint));
 }
 
 void requireWritable(const std::string& path) {

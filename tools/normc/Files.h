@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace normc::cli {
 
@@ -17,6 +18,16 @@ bool isStream(const std::string& path);
 /// Writes under a temporary name beside `path` and renames: on failure there is no new
 /// file, and an old one is as it was. A stream is written through.
 void writeFile(const std::string& path, std::string_view content);
+
+/// A file of the command line, and the words for it in messages: "--records".
+struct NamedFile {
+  std::string what, path;
+};
+
+/// Fails if the output is one of the other files, by whatever path: writing it would replace that one.
+/// `hint`: what else the user may want.
+void requireOwnFile(const NamedFile& output, const std::vector<NamedFile>& others,
+                    const std::string& hint = "");
 
 /// Fails before long work is done for a file that cannot be written.
 void requireWritable(const std::string& path);

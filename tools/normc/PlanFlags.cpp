@@ -35,7 +35,12 @@ host::Plan planFor(const gate::PackageFile& file, const PlanFlags& flags, const 
   request.denormals = flags.keepDenormals ? NORMC_DENORMALS_KEEP : NORMC_DENORMALS_FLUSH;
   request.numbers = list.data();
   request.number_count = list.size();
-  return valueOf(file.plan(flags.problem, request), ExitCode::Usage);
+  try {
+    return valueOf(file.plan(flags.problem, request), ExitCode::Usage);
+  } catch (const host::Error& error) {
+    if (error.status() == NORMC_NOT_FOUND && !list.empty()) throw usage(error.what());
+    throw;
+  }
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ std::string plotScript(const tune::Database& all, const std::string& picture) {
   return picture == "landscape" ? landscapeScript(all) : choicesScript(all, picture == "features");
 }
 
-ExitCode plotRecords(const tune::Database& all, const std::string& given, Output& out) {
+ExitCode plotRecords(const tune::Database& all, const std::string& given, const std::vector<NamedFile>& read,
+                     Output& out) {
   if (!plot::isThere())
     throw refused("pictures are drawn by gnuplot, which is not on the PATH",
                   "on Debian: apt-get install gnuplot-nox");
@@ -101,7 +102,11 @@ ExitCode plotRecords(const tune::Database& all, const std::string& given, Output
   for (const std::string name : {"landscape", "features", "roofline"}) {
     const std::string script = plotScript(all, name);
     if (script.empty()) continue;
-    for (const char* ending : {".svg", ".png"}) requireWritable(folder + "/" + name + ending);
+    for (const char* ending : {".svg", ".png"}) {
+      const std::string picture = folder + "/" + name + ending;
+      requireOwnFile({"the picture", picture}, read);
+      requireWritable(picture);
+    }
     const size_t axes = script.find("set title");
     pictures.push_back({name, script.substr(0, axes), script.substr(axes)});
   }

@@ -5,6 +5,7 @@
 
 #include "autotune/records/Database.h"
 #include "tools/normc/ExitCode.h"
+#include "tools/normc/Files.h"
 #include "tools/normc/Output.h"
 
 namespace normc::cli {
@@ -12,7 +13,8 @@ namespace normc::cli {
 /// Three pictures, each as SVG and PNG, in a folder: `landscape` (what each candidate took, of the default),
 /// `features` (speed over feature counts, default and chosen), `roofline` (speed over the bytes of a call).
 /// Throws where gnuplot is not there, with how to get it.
-ExitCode plotRecords(const tune::Database&, const std::string& folder, Output&);
+ExitCode plotRecords(const tune::Database&, const std::string& folder, const std::vector<NamedFile>& read,
+                     Output&);
 
 /// The script that draws one of them; data stand in it.
 std::string plotScript(const tune::Database&, const std::string& picture);

@@ -171,4 +171,11 @@ std::vector<Problem> problemsOf(const RequestFlags& flags) {
   return collector.take();
 }
 
+std::vector<NamedFile> normFilesOf(const RequestFlags& flags) {
+  std::vector<NamedFile> files;
+  for (const std::string& input : flags.inputs)
+    if (namesFile(input)) files.push_back({"the input", input});
+  return files;
+}
+
 }  // namespace normc::cli

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/normc/Files.h"
 #include "tools/normc/Values.h"
 
 namespace normc::cli {
@@ -28,5 +29,8 @@ struct RequestFlags {
 /// always those of any number of features; a whole problem gives itself. All that is
 /// wrong is in one Failure.
 std::vector<Problem> problemsOf(const RequestFlags&);
+
+/// The files of norms among the inputs.
+std::vector<NamedFile> normFilesOf(const RequestFlags&);
 
 }  // namespace normc::cli

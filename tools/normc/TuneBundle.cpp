@@ -171,11 +171,14 @@ ExitCode importResults(const TuneFlags& flags, Output& out) {
   if (files.empty() || flags.records.empty())
     throw usage("normc tune import needs results, and the records to add them to",
                 "normc tune import FOLDER --records DB.jsonl");
-  tune::Database all, given;
+  std::vector<std::string> results;
   std::error_code none;
-  if (fs::exists(flags.records, none)) all = recordsIn(flags.records);
   for (const std::string& file : files)
-    given.add(recordsIn(fs::is_directory(file, none) ? file + "/results.jsonl" : file));
+    results.push_back(fs::is_directory(file, none) ? file + "/results.jsonl" : file);
+  for (const std::string& file : results) requireOwnFile({"--records", flags.records}, {{"the input", file}});
+  tune::Database all, given;
+  if (fs::exists(flags.records, none)) all = recordsIn(flags.records);
+  for (const std::string& file : results) given.add(recordsIn(file));
   try {  // appended, since a tuning that runs may append, too
     tune::Journal journal(flags.records);
     for (const std::string& line : all.missing(given)) journal.appendLine(line);

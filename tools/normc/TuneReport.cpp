@@ -25,7 +25,9 @@ struct Tally {
   }
 };
 
-std::string speedUp(const tune::Decision& d) {
+std::string speedUp(const tune::Outcome& outcome) {
+  const tune::Decision& d = outcome.decision;
+  if (!outcome.complete) return "not decided";
   if (d.tie) return "default stays";
   return digitsText(1 / d.ratio.value, 3) + "x [" + digitsText(1 / d.ratio.high, 3) + ", " +
          digitsText(1 / d.ratio.low, 3) + "]";
@@ -83,6 +85,9 @@ Json jsonOf(const Tuned& t) {
   return json;
 }
 
+/// The most candidates of a task that a dry run shows for their place alone.
+constexpr int64_t kMostShown = 20;
+
 std::string reproducing(const Tuned& t, const tune::Point& point) {
   const std::string& usual = t.landscape[t.landscape.byDefault()].generator;
   return "normc tune " + t.norms + "'" + t.task.problem.text() + "'" +
@@ -126,26 +131,27 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
   }
   Table table(
       {"problem", ">rows", "policy", ">tried", ">default", ">chosen", "speed-up", ">of copy", "schedule"});
-  int64_t won = 0, stayed = 0;
+  int64_t won = 0, stayed = 0, open = 0;
   double seconds = 0;
   for (const Tuned& t : results) {
     seconds += t.outcome.seconds;
     if (!t.outcome.failure.empty()) continue;
     const tune::Decision& d = t.outcome.decision;
     const double byDefault = measure::median(t.defaultSamples), chosen = byDefault * d.ratio.value;
-    ++(d.tie ? stayed : won);
+    ++(!t.outcome.complete ? open : d.tie ? stayed : won);
     const Tally tally(t.outcome);
     table.row({t.task.problem.text(), std::to_string(t.task.rows), t.task.policy, std::to_string(tally.right),
-               secondsText(byDefault), secondsText(chosen), speedUp(d),
+               secondsText(byDefault), t.outcome.complete ? secondsText(chosen) : "", speedUp(t.outcome),
                t.copySeconds > 0 ? digitsText(100 * t.copySeconds / chosen, 2) + " %" : "",
-               t.landscape[d.chosen].schedule});
+               t.outcome.complete ? t.landscape[d.chosen].schedule : ""});
   }
-  const int64_t failed = int64_t(results.size()) - won - stayed;
+  const int64_t failed = int64_t(results.size()) - won - stayed - open;
   out.results() << table.text();
   printRejected(results, out);
   out.results() << "\n"
                 << counted(int64_t(results.size()), "problem") << " in " << secondsText(seconds) << ": "
                 << won << " faster than the default, " << stayed << " as it was"
+                << (open ? ", " + std::to_string(open) + " not decided" : "")
                 << (failed ? ", " + std::to_string(failed) + " not measured" : "")
                 << (whole ? "" : "; interrupted, the rest is not tuned")
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
@@ -179,14 +185,21 @@ Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, cons
   }
   out.results() << task.text() << ": " << counted(int64_t(landscape.size()), "legal schedule") << "\n";
   Table table({">#", ">predicted", "generator", "kind", "schedule", ""});
-  int64_t place = 0;
-  for (const size_t point : points)
-    table.row({std::to_string(++place), digitsText(landscape[point].predicted / best, 3) + "x",
+  int64_t place = 0, listed = 0;
+  for (const size_t point : points) {
+    ++place;
+    // The first by the model, and what is measured without asking it.
+    if (place > kMostShown && point != landscape.byDefault() && !isSeed(point)) continue;
+    ++listed;
+    table.row({std::to_string(place), digitsText(landscape[point].predicted / best, 3) + "x",
                landscape[point].generator, landscape[point].family, landscape[point].schedule,
                point == landscape.byDefault() ? "the default"
                : isSeed(point)                ? "a seed"
                                               : ""});
+  }
   out.results() << table.text(2);
+  if (const auto hidden = int64_t(points.size()) - listed; hidden > 0)
+    out.results() << "  " << hidden << " more, which --json shows\n";
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
 #include "dsl/Norms.h"
@@ -21,29 +22,39 @@ Enum enumOf(const std::string& flag, const std::string& value, std::initializer_
   return legal.begin()[std::find(names.begin(), names.end(), word) - names.begin()];
 }
 
+enum class Reading { Number, OutOfRange, None };
+
 template <typename T>
-bool reads(const std::string& text, T& value) {
+Reading read(const std::string& text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return Reading::None;
+  return error == std::errc() ? Reading::Number : Reading::OutOfRange;
 }
 
 }  // namespace
 
 std::string wordOf(const std::string& flag, const std::string& value, const std::vector<std::string>& legal) {
   if (std::find(legal.begin(), legal.end(), value) != legal.end()) return value;
-  throw usage(flag + " is " + inQuotes(value) + "; it must be " + oneOf(legal), didYouMean(value, legal, ""));
+  throw usage(flag + " is " + inQuotes(value) + "; it must be " + oneOf(legal), hintFor(value, legal, ""));
 }
 
 int64_t wholeOf(const std::string& flag, const std::string& value, int64_t least) {
   int64_t number = 0;
-  if (reads(value, number) && number >= least) return number;
+  const Reading reading = read(value, number);
+  if (reading == Reading::Number && number >= least) return number;
+  if (reading == Reading::OutOfRange && !value.starts_with('-'))
+    throw usage(flag + " is " + inQuotes(value) + "; it must be at most " + std::to_string(INT64_MAX));
   throw usage(flag + " is " + inQuotes(value) + "; it must be a whole number, " + std::to_string(least) +
               " or more");
 }
 
 double numberOf(const std::string& flag, const std::string& value) {
   double number = 0;
-  if (reads(value, number) && std::isfinite(number)) return number;
+  const Reading reading = read(value, number);
+  if (reading == Reading::Number && std::isfinite(number)) return number;
+  if (reading == Reading::OutOfRange)
+    throw usage(flag + " is " + inQuotes(value) + ", which is out of the range of double precision",
+                "use a value from 1e-307 to 1e308");
   throw usage(flag + " is " + inQuotes(value) + "; it must be a number");
 }
 
@@ -73,7 +84,7 @@ DType dtypeOf(const std::string& flag, const std::string& value) { return enumOf
 Layout layoutOf(const std::string& flag, const std::string& value) { return enumOf(flag, value, kLayouts); }
 
 bool namesFile(const std::string& norm) {
-  return norm.ends_with(".norm") || norm.find('/') != std::string::npos;
+  return norm == "-" || norm.ends_with(".norm") || norm.find('/') != std::string::npos;
 }
 
 std::vector<Norm> normsIn(const std::string& text, const std::string& file) {
@@ -82,7 +93,7 @@ std::vector<Norm> normsIn(const std::string& text, const std::string& file) {
 
 std::vector<Norm> normsOf(const std::string& norm) {
   if (!namesFile(norm)) return {valueOf(findNorm(norm), ExitCode::Usage)};
-  return normsIn(readFile(norm, kLargestNormText + 1), norm);
+  return normsIn(readFile(norm, kLargestNormText + 1), norm == "-" ? "standard input" : norm);
 }
 
 }  // namespace normc::cli

@@ -28,7 +28,8 @@ Layout layoutOf(const std::string& flag, const std::string& value);
 
 using Norm = std::shared_ptr<const Spec>;
 
-/// True if the word names a file rather than a built-in norm: it ends in .norm or has a slash.
+/// True if the word names a file rather than a built-in norm: it ends in .norm, has a slash, or is
+/// "-", the standard input.
 bool namesFile(const std::string& norm);
 /// All norms of a text; one at least, or a Failure that names `file`.
 std::vector<Norm> normsIn(const std::string& text, const std::string& file);

@@ -86,8 +86,8 @@ void report(const PackageFile& file, const Checker& checker, const std::vector<K
   for (const KernelVerdict& v : verdicts) {
     const package::Kernel& kernel = file.kernels()[v.kernel];
     table.row({std::to_string(v.kernel), kernel.problem, kernel.isa, kernel.strategy(),
-               std::to_string(v.trials), v.trials > v.failed ? digitsText(v.worstRatio, 2) : "",
-               v.worstOutput, resultOf(v)});
+               std::to_string(v.trials), v.trials ? digitsText(v.worstRatio, 2) : "", v.worstOutput,
+               resultOf(v)});
   }
   out.results() << table.text();
   for (const KernelVerdict& v : verdicts)

@@ -223,7 +223,17 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
   return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
 }
 
+/// The output must be none of the files that are read.
+void requireOwnOutput(const CompileFlags& flags) {
+  if (flags.output.empty()) return;
+  std::vector<NamedFile> read = normFilesOf(flags.request);
+  if (!flags.records.empty()) read.push_back({"--records", flags.records});
+  requireOwnFile({"-o", flags.output}, read);
+  requireWritable(flags.output);
+}
+
 ExitCode compile(const CompileFlags& flags, Output& out) {
+  requireOwnOutput(flags);
   if (!flags.emit.empty() && !flags.printAfter.empty())
     throw usage("--emit and --print-after exclude each other");
   if (!flags.emit.empty()) return emit(flags, out);
@@ -236,7 +246,6 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
   if (flags.output.empty())
     throw usage("normc compile needs the name of the package to write",
                 "-o FILE.npk; or --emit STAGE for text");
-  requireWritable(flags.output);
   reportOf(flags.output, out);
 
   const auto start = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@
 
 #include "autotune/check/Emulation.h"
 #include "autotune/measure/Caches.h"
+#include "autotune/worker/Worker.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "codegen/targets/halide/Process.h"
@@ -124,6 +125,22 @@ Finding cudaEmulator() {
   return {"CUDA emulator", Finding::Absent, why.message, why.hint};
 }
 
+/// Reports the program that measures kernels.
+Finding worker() {
+  try {
+    return {"worker", Finding::Present, tune::Worker::besideThis(), ""};
+  } catch (const std::runtime_error& error) {
+    return {"worker", Finding::Missing, error.what(), "build or install normc-worker beside normc"};
+  }
+}
+
+Finding plotter() {
+  if (const auto path = llvm::sys::findProgramByName("gnuplot"))
+    return {"gnuplot", Finding::Present, *path, ""};
+  return {"gnuplot", Finding::Absent, "normc records plot draws nothing without it",
+          "apt-get install gnuplot-nox"};
+}
+
 /// Reports the devices that the runtime finds, or why there are none.
 std::vector<Finding> gpus() {
   try {
@@ -156,10 +173,12 @@ std::vector<Finding> examine() {
       linker()};
   findings.push_back({"threads", test.threads.empty() ? Finding::Missing : Finding::Present,
                       test.threads.empty() ? "unknown: no kernel could be loaded" : test.threads, ""});
+  findings.push_back(worker());
   findings.push_back(emulator());
   findings.push_back(assembler());
   findings.push_back(secondGenerator());
   findings.push_back(cudaEmulator());
+  findings.push_back(plotter());
   for (Finding& f : gpus()) findings.push_back(std::move(f));
   findings.push_back({"self-test", test.ok ? Finding::Present : Finding::Missing, test.text, ""});
   return findings;

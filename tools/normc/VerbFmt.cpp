@@ -1,6 +1,8 @@
 // normc fmt FILE
+#include <algorithm>
 #include <ostream>
 
+#include "dsl/Nearest.h"
 #include "dsl/Norms.h"
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
@@ -13,19 +15,55 @@ namespace {
 
 struct FmtFlags {
   std::string file, output;
+  bool inPlace = false, check = false;
 };
 
-std::vector<Norm> normsToPrint(const std::string& file) {
-  if (file != "-" && access(file.c_str(), F_OK) != 0) return normsOf(file);
-  return normsIn(readFile(file, kLargestNormText + 1), file == "-" ? "standard input" : file);
+bool isBuiltin(const std::string& file) { return file != "-" && access(file.c_str(), F_OK) != 0; }
+
+/// Refuses to lose a comment: the canonical text has none.
+void requireNoComment(const FmtFlags& flags, const std::string& text) {
+  const size_t at = text.find("//");
+  if (at == text.npos) return;
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  throw refused(
+      flags.file + " has a comment in line " + std::to_string(line) + ", which the canonical text would lose",
+      "name another file: -o FILE, or take the comments out");
+}
+
+/// -i and --check: the file and its canonical text.
+ExitCode compareWithFile(const FmtFlags& flags, const std::string& before, const std::string& text,
+                         Output& out) {
+  const bool same = before == text;
+  if (flags.inPlace && !same) requireNoComment(flags, before), writeFile(flags.file, text);
+  if (out.json)
+    out.result({{"file", flags.file}, {"canonical", same}, {"written", flags.inPlace && !same}});
+  else if (!same)
+    out.results() << flags.file << (flags.inPlace ? ": written\n" : ": is not in its canonical form\n");
+  return same || flags.inPlace ? ExitCode::Ok : ExitCode::CheckFailed;
+}
+
+void requireOneUse(const FmtFlags& flags) {
+  if (!flags.inPlace && !flags.check) return;
+  const std::string flag = flags.inPlace ? "-i" : "--check";
+  if (flags.inPlace && flags.check)
+    throw usage("-i and --check exclude each other", "--check writes nothing");
+  if (!flags.output.empty()) throw usage(flag + " and -o exclude each other", "leave out one of them");
+  if (flags.file == "-" || (isBuiltin(flags.file) && !namesFile(flags.file)))
+    throw usage(flag + " is for a file; " + inQuotes(flags.file) + " is none",
+                "e.g. normc fmt " + flag + " my_norm.norm");
 }
 
 ExitCode fmt(const FmtFlags& flags, Output& out) {
   if (flags.file.empty()) throw usage("normc fmt needs a file", "e.g. normc fmt my_norm.norm");
-  std::string text;
+  requireOneUse(flags);
+  if (!flags.output.empty())
+    requireOwnFile({"-o", flags.output}, {{"the input", flags.file}}, "use -i to write it back");
+  std::string before, text;
   Json norms = Json::array();
   try {
-    for (const Norm& norm : normsToPrint(flags.file)) {
+    if (!isBuiltin(flags.file)) before = readFile(flags.file, kLargestNormText + 1);
+    const std::string name = flags.file == "-" ? "standard input" : flags.file;
+    for (const Norm& norm : isBuiltin(flags.file) ? normsOf(flags.file) : normsIn(before, name)) {
       text += (text.empty() ? "" : "\n") + print(*norm);
       norms.push_back({{"name", norm->name}, {"hash", norm->structuralHash()}, {"text", print(*norm)}});
     }
@@ -33,6 +71,7 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
     if (out.json) out.result({{"norms", Json::array()}, {"errors", jsonOf(failure.diagnostics())}});
     throw;
   }
+  if (flags.inPlace || flags.check) return compareWithFile(flags, before, text, out);
   if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
   if (out.json) {
     out.result({{"norms", norms}, {"errors", Json::array()}});
@@ -48,6 +87,9 @@ Action declareFmt(CLI::App& parser) {
   auto flags = std::make_shared<FmtFlags>();
   parser.add_option("FILE", flags->file, "A .norm file, - for the standard input, or a built-in norm");
   parser.add_option("-o,--output", flags->output, "Write there instead of to the standard output");
+  parser.add_flag("-i,--in-place", flags->inPlace,
+                  "Write the file back; refused where a comment would be lost");
+  parser.add_flag("--check", flags->check, "Write nothing; fail if the file is not in its canonical form");
   parser.footer(
       "The canonical text spells out what differs from a default, resolves `from`, and has no comments.");
   return [flags](Output& out) { return fmt(*flags, out); };

@@ -92,6 +92,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
 ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files, Output& out) {
   if (flags.output.empty())
     throw usage("normc records merge needs the name of the file to write", "-o MERGED.jsonl");
+  requireWritable(flags.output);
   const tune::Hold hold(flags.output);  // which may be one of the files, and a tuning may append to it
   const tune::Database all = readAll(files);
   std::ostream& said = reportOf(flags.output, out);
@@ -121,10 +122,13 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
     throw usage("--norm is for records verify alone", "normc records " + action + " needs no norm's text");
   if (action == "show") return show(files, out);
   if (action == "merge") return merge(flags, files, out);
-  if (action == "plot") return plotRecords(readAll(files), flags.output, out);
+  std::vector<NamedFile> named;
+  for (const std::string& file : files) named.push_back({"the input", file});
+  if (action == "plot") return plotRecords(readAll(files), flags.output, named, out);
   if (files.size() != 1)
     throw usage("normc records verify adds what it finds to one file",
                 "merge them first: normc records merge A B -o C");
+  for (const std::string& norm : flags.norms) requireOwnFile(named[0], {{"--norm", norm}});
   return verifyRecords(files[0], flags.norms, out);
 }
 

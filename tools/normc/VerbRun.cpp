@@ -30,6 +30,26 @@ FileMap filesOf(const std::string& flag, const std::vector<std::string>& pairs, 
   return files;
 }
 
+/// No output may be the package, an input, a file of a folder or another output. The fields of --state and
+/// --saved are replaced where an entry writes them: that is what these folders are for.
+void requireOwnOutputs(const RunFlags& flags, const FileMap& inputs, const FileMap& outputs) {
+  std::vector<NamedFile> others{{"the package", flags.plan.file}};
+  for (const auto& [name, file] : inputs) others.push_back({"--in " + name, file});
+  for (const auto& [flag, folder] :
+       {std::pair("a field of --state", flags.state), {"a field of --saved", flags.saved}}) {
+    std::error_code none;
+    if (folder.empty()) continue;
+    for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
+      for (const NamedFile& other : others) requireOwnFile({flag, file.path().string()}, {other});
+      others.push_back({flag, file.path().string()});
+    }
+  }
+  for (const auto& [name, file] : outputs) {
+    requireOwnFile({"--out " + name, file}, others);
+    others.push_back({"--out " + name, file});
+  }
+}
+
 void refuseUseless(const RunFlags& flags, const std::string& problem, RunCall& call) {
   std::error_code none;
   if (!flags.state.empty() && call.state().empty())
@@ -133,6 +153,7 @@ std::string Report::text() const {
 ExitCode run(const RunFlags& flags, Output& out) {
   const FileMap inputs = filesOf("--in", flags.inputs, "x=x.npy");
   const FileMap outputs = filesOf("--out", flags.outputs, "y=y.npy");
+  requireOwnOutputs(flags, inputs, outputs);
   for (const auto& [name, file] : outputs) requireWritable(file);
   Planned planned(flags.plan, "run");
   const std::string problem = planned.kernel().problem;
@@ -141,6 +162,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   readState(flags, problem, call, out);
   readSaved(flags, problem, call);
 
+  if (outputs.empty() && flags.repeat == 0) out.note("no --out: the outputs are computed and not kept");
   Interrupt interrupt;
   call.upload();
   call.execute();

@@ -13,6 +13,7 @@
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
+#include "tools/normc/Files.h"
 #include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
@@ -153,7 +154,7 @@ class Tuning {
           flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
                     t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
-                        ", best " + digitsText(1 / p.ratio, 3) + "x the default");
+                        ", " + digitsText(1 / p.ratio, 3) + "x the default, not confirmed");
     };
     tune::LiveLab lab(
         landscape, setting,
@@ -226,6 +227,7 @@ class Tuning {
 ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
   const TuneSubcommand word = wordIn(flags);
   refuseUnused(parser, word);
+  if (!flags.records.empty()) requireOwnFile({"--records", flags.records}, normFilesOf(flags.request));
   try {
     if (word == TuneSubcommand::Export) return exportBundle(flags, out);
     if (word == TuneSubcommand::RunBundle) return runBundleHere(flags, out);

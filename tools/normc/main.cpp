@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   using namespace normc::cli;
   normc::tune::reserveStandardFiles();
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, as some parents leave it, no child can be waited for
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   return static_cast<int>(
       run(argc, argv,
           {

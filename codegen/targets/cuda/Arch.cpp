@@ -20,6 +20,15 @@ llvm::ArrayRef<llvm::StringRef> defaultArchs() {
   return names;
 }
 
+/// Returns the architectures that LLVM has code for, from sm_80 on: "sm_80, sm_86, ...".
+static std::string knownNames() {
+  std::string names;
+  for (int number = 80; number < 200; ++number)
+    if (const std::string name = "sm_" + std::to_string(number); llvmKnows(name))
+      names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 llvm::Expected<Arch> findArch(llvm::StringRef name) {
   for (const Arch& arch : kKnown)
     if (arch.name == name) return arch;
@@ -31,7 +40,8 @@ llvm::Expected<Arch> findArch(llvm::StringRef name) {
   if (number < 80)
     return llvm::createStringError(
         name.str() + " is older than sm_80, the first with bf16; kernels are made from sm_80 on");
-  if (!llvmKnows(name)) return llvm::createStringError("this LLVM does not know " + name.str());
+  if (!llvmKnows(name))
+    return llvm::createStringError("this LLVM does not know " + name.str() + "; it knows " + knownNames());
   // A newer one is planned for like the newest that was looked at, and has its own instructions.
   Arch arch = kKnown[number >= 100 ? 2 : number >= 90 ? 1 : 0];
   if (number < 90) arch.threads = 1536, arch.sharedBytes = 100 << 10;  // sm_86, sm_89

@@ -1,0 +1,16 @@
+// What a candidate's package is known by: a hash of its code.
+#pragma once
+
+#include <string>
+
+namespace normc::tune {
+
+/// Returns a hash of what distinguishes two kernels: their code, and how they are launched; not the text of
+/// the schedule. `package`: the bytes of a package that the writer made. Throws std::runtime_error if its
+/// manifest is not one that normc writes.
+std::string objectOf(const std::string& package);
+
+/// The same for a file; empty if it is no whole package.
+std::string objectOfFile(const std::string& path);
+
+}  // namespace normc::tune
