@@ -9,6 +9,7 @@
 
 #include "autotune/records/Database.h"
 #include "autotune/tune/Bundle.h"
+#include "autotune/tune/Object.h"
 #include "autotune/tune/ThisDevice.h"
 #include "autotune/worker/Bench.h"
 #include "bench/gpu/Bench.h"
@@ -311,7 +312,7 @@ class GpuTuned : public GpuBench {
     task_.setting.device = {"cuda", "sm_80", "", {}}, task_.setting.toolchain = {{"normc", "test"}};
     for (const char* schedule : {"default", "other"}) {
       task_.points.push_back({"hand", schedule, 1, {0, int(task_.points.size())}});
-      task_.made.push_back({"one.npk", schedule, ""});
+      task_.made.push_back({"one.npk", tune::objectOf(test::layerNormPackage().bytes()), ""});
     }
     std::ofstream(folder_ + "/plan.json") << tune::planText({task_});
   }

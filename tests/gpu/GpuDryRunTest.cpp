@@ -9,6 +9,7 @@
 #include <set>
 
 #include "autotune/tune/Bundle.h"
+#include "autotune/tune/Object.h"
 #include "bench/gpu/Records.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
@@ -70,7 +71,7 @@ class GpuDryRun : public testing::Test {
       task.setting.device = {"cuda", "sm_90", "", {}};
       for (const char* schedule : {"default", "other"}) {
         task.points.push_back({"hand", schedule, 1, {0, int(task.points.size())}});
-        task.made.push_back({"one.npk", schedule, ""});
+        task.made.push_back({"one.npk", tune::objectOf(test::layerNormPackage().bytes()), ""});
       }
       tasks.push_back(task);
     }
