@@ -1,5 +1,6 @@
 """Norms as functions of arrays, for any text, and the checks that they make while JAX traces them."""
 
+import dataclasses
 import functools
 
 import jax
@@ -61,12 +62,14 @@ class Norm:
 
         mask        bool, in the shape of x without features; True for real rows
         around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift,
-                    rope_cos, rope_sin (docs/around-a-norm.md)
+                    rope_cos, rope_sin (docs/around-a-norm.md). A residual in front of the norm may have another type
+                    than x: that of the stream, which residual_out and its gradients have too
         axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
         """
         x = jnp.asarray(x)
         self._check_x(x)
-        known = self._facts(x.dtype, mask=mask is not None)
+        spec = self._streamed(x, mask, around)
+        known = self._facts(x.dtype, mask=mask is not None, spec=spec)
         parameter = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
         scale = self._parameter("scale", scale, known["scale"], parameter, known["neutral_scale"])
         bias = self._parameter("bias", bias, known["bias"], parameter, 0.0)
@@ -82,32 +85,44 @@ class Norm:
                 raise ValueError(
                     f"the next {', '.join(self.carried)} of {self.name} is a cotangent, which JAX would add over the "
                     f"shards of {', '.join(map(repr, axes))}: divide the rows of x by a shard_map with check_vma=True")
-            y, following = _calls.train_over(self._spec, axes, x, scale, bias, mask, fields)
+            y, following = _calls.train_over(spec, axes, x, scale, bias, mask, fields)
         elif known["codes"]:
             if training:
                 self._check_shards(x, fields)
-            y, following = _calls.quantized(self._spec, training, x, scale, bias, mask, fields, around)
+            y, following = _calls.quantized(spec, training, x, scale, bias, mask, fields, around)
             y = y if y[1:] else y[0]
         elif training or not fields:
             self._check_shards(x, fields)
-            made, following = _calls.train(self._spec, x, scale, bias, mask, fields, around)
+            made, following = _calls.train(spec, x, scale, bias, mask, fields, around)
             y = made if made[1:] else made[0]
         else:
-            made, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields, around), fields
+            made, following = _calls.evaluate(spec, x, scale, bias, mask, fields, around), fields
             y = made if made[1:] else made[0]
         if not fields:
             return y
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
 
-    def _facts(self, dtype, entry="forward", mask=False):
-        known = self._spec.facts(entry, dtype, mask)
+    def _facts(self, dtype, entry="forward", mask=False, spec=None):
+        known = (spec or self._spec).facts(entry, dtype, mask)
         unknown = self._numbers - set(known["numbers"])
         if unknown and entry == "forward":
-            unknown -= set(self._spec.facts("backward", dtype, mask)["numbers"])
+            unknown -= set((spec or self._spec).facts("backward", dtype, mask)["numbers"])
             if unknown:
                 raise ValueError(f"{self.name} has no number {', '.join(sorted(unknown))}; "
                                  f"it has {', '.join(sorted(known['numbers']))}")
         return known
+
+    def _streamed(self, x, mask, around):
+        """Returns the spec of a call: with the type of the stream, if a residual has another type than x."""
+        residual = around.get("residual")
+        if residual is None or jnp.result_type(residual) == x.dtype or "stream=" in self._spec.text:
+            return self._spec
+        kind = jnp.result_type(residual)
+        if kind not in _calls.NAMES:
+            raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16 for residual, not {kind}")
+        of = lambda text: dataclasses.replace(self._spec, text=text)
+        facts = lambda text: of(text).facts("forward", x.dtype, mask is not None)
+        return of(_around.streamed(self._spec.text, _calls.NAMES[x.dtype], _calls.NAMES[kind], facts))
 
     def _check_x(self, x):
         if x.dtype not in _calls.NAMES:

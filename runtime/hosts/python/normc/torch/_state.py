@@ -26,7 +26,8 @@ class Norm(StateKept, torch.nn.Module):
 
     forward(x, mask=None, **around): mask is True for real rows, where the norm has a padding rule. `around` are the
     tensors that its text has beside x: residual, gate, mod_scale, mod_shift, rope_cos, rope_sin
-    (docs/around-a-norm.md). Returns y, or (y, residual_out) for a norm with a stream of residuals. The state is held
+    (docs/around-a-norm.md). A residual in front of the norm may have another type than x: that of the stream, which
+    residual_out and its gradients have too. Returns y, or (y, residual_out) for a norm with a stream. The state is held
     in f32 (f64 for a module in f64), whatever the module is cast to.
     """
 
