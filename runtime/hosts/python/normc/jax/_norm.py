@@ -21,18 +21,21 @@ class Norm:
     features    the size of the last dimension, or of dimension 1 with layout="channels_first"
     options     what the norm leaves open: {"groups": 32}
     numbers     values that replace those of the text: {"epsilon": 1e-6}
+    round       "normalized": forward rounds what the affine takes to the type of x, if that has 16 bits, as the code
+                of Llama does; for norms of rows (docs/language.md)
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
 
     A norm without a state returns y, and one with a state returns y and the next state, a dict of arrays.
     """
 
-    def __init__(self, name, features, *, options=None, numbers=None, layout="features_last"):
+    def __init__(self, name, features, *, options=None, numbers=None, round=None, layout="features_last"):
         if layout not in _SHAPES:
             raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, _SHAPES))}")
         self.name, self.features, self.layout = name.split("#")[0], features, layout
-        self._spec = _calls.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers), self.name,
-                                 features, layout != "features_last", layout == "channels_first")
+        self._spec = _calls.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers, round),
+                                 self.name, features, layout != "features_last", layout == "channels_first")
+        _library.check_rounding(_calls.library, self._spec.text)
         self._numbers = set(numbers or ())
 
     def __repr__(self):
@@ -205,8 +208,8 @@ def norm(path, features, **arguments):
 
 
 @functools.lru_cache(maxsize=None)
-def cached(name, features, layout, options=(), numbers=()):
-    return Norm(name, features, layout=layout, options=dict(options), numbers=dict(numbers))
+def cached(name, features, layout, options=(), numbers=(), round=None):
+    return Norm(name, features, layout=layout, options=dict(options), numbers=dict(numbers), round=round)
 
 
 def next_state(state, cotangents, carried=("nu",)):

@@ -17,6 +17,8 @@ class Norm(StateKept, torch.nn.Module):
     options     what the norm leaves open: {"groups": 32}
     numbers     values that replace those of the text: {"epsilon": 1e-6}
     affine      False: a factor of 1 and a bias of 0
+    round       "normalized": forward rounds what the affine takes to the type of x, if that has 16 bits, as the code
+                of Llama does; for norms of rows (docs/language.md)
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
     commit      when the state takes what a training step makes, for norms whose backward changes it:
@@ -31,8 +33,8 @@ class Norm(StateKept, torch.nn.Module):
     in f32 (f64 for a module in f64), whatever the module is cast to.
     """
 
-    def __init__(self, name, features, *, options=None, numbers=None, affine=True, layout="features_last",
-                 commit="backward", device=None, dtype=None):
+    def __init__(self, name, features, *, options=None, numbers=None, round=None, affine=True,
+                 layout="features_last", commit="backward", device=None, dtype=None):
         super().__init__()
         if commit not in _COMMITS:
             raise ValueError(f"commit is {commit!r}; known are {', '.join(map(repr, _COMMITS))}")
@@ -40,8 +42,9 @@ class Norm(StateKept, torch.nn.Module):
         if layout not in shapes:
             raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, shapes))}")
         self.features, self.commit_at = features, commit
-        self.text = _library.text(name, shapes[layout], options, numbers)
+        self.text = _library.text(name, shapes[layout], options, numbers, round)
         known = _ops.library.facts(self.text, "forward", "f32", "")
+        _library.check_rounding(_ops.library, self.text)
         unknown = set(numbers or ()) - set(known["numbers"]) - set(_ops.library.facts(self.text, "backward", "f32", "")["numbers"])
         if unknown:
             raise ValueError(f"{name} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known['numbers']))}")
