@@ -72,6 +72,11 @@ _libraries = []
 _settings = []
 
 
+def settings():
+    """Returns how often packages, norms and compilers were set: what was not served may be served after one more."""
+    return len(_settings)
+
+
 def _set(function, *arguments):
     for library in _libraries:
         library.call(function, *arguments)

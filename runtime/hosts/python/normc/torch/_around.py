@@ -17,21 +17,21 @@ infer_backward = torch.ops.normc.infer_backward_around.default
 
 
 # `types` are those of x and the parameters, as _ops.types_of gives them.
-@torch.compiler.assume_constant_result
+@_ops.constant
 def streamed(norm, types, masked, residual):
     """As _around.streamed, of types by name."""
     facts = lambda text: _ops.library.facts(text, "forward", *types, masked)
     return _around.streamed(norm, types[0], residual, facts)
 
 
-@torch.compiler.assume_constant_result
+@_ops.constant
 def taken(norm, types, masked):
     """As _around.inputs_of, of a text; then as _around.coded."""
     known = _ops.library.facts(norm, "forward", *types, masked)
     return *_around.inputs_of(known), _around.coded(known)
 
 
-@torch.compiler.assume_constant_result
+@_ops.constant
 def kept(norm, entry, types, masked, inputs):
     """As _around.kept, of a text."""
     return _around.kept(_ops.library.facts(norm, entry, *types, masked), inputs)

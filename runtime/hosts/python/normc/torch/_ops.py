@@ -4,9 +4,11 @@ Each takes tensors and the text of a norm, and is pure. Shapes of outputs follow
 vmap the rows of a batch are just more rows where statistics are of a row, and other batches are a loop.
 """
 
+import functools
+
 import torch
 
-from .._library import Library
+from .._library import Error, Library, settings
 
 library = Library("torch")
 torch.ops.load_library(library.path)
@@ -39,6 +41,25 @@ def types_of(x, parameter=None):
 def facts(norm, entry, x, parameter=None, mask=None):
     """Returns the facts of a norm for these tensors."""
     return library.facts(norm, entry, *types_of(x, parameter), mask is not None)
+
+
+def constant(function):
+    """Returns a function that keeps its results, and that a trace of torch.compile runs."""
+    kept = functools.lru_cache(maxsize=None)(function)
+    return torch.compiler.assume_constant_result(lambda *arguments: kept(*arguments))
+
+
+def served(text, types):
+    """True if there are kernels of a text, or a compiler that makes them, for types as types_of gives them."""
+    return _served(text, types, settings())
+
+
+@constant
+def _served(text, types, settings):
+    try:
+        return all(library.facts(text, entry, *types) for entry in ("forward", "backward"))
+    except Error:
+        return False
 
 
 def is_channels_first(norm):
