@@ -4,16 +4,18 @@ import collections
 import dataclasses
 import functools
 import os
+import re
 
 import torch
 
-from . import _modules, _ops, _residuals
+from . import _modules, _ops, _residuals, _rms
 
 _TYPES = {
     getattr(torch.nn, name): getattr(_modules, name)
     for name in ("LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
                  "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
 }
+_OURS = (*_TYPES.values(), _rms.OwnRMSNorm)
 
 
 @dataclasses.dataclass
@@ -43,15 +45,31 @@ def _grouped(reasons):
     return groups
 
 
+def _is_own(module):
+    """True for a class of a model that calls itself an RMS norm."""
+    return re.search("rms_?norm", type(module).__name__, re.IGNORECASE) and not isinstance(module, (torch.nn.RMSNorm, *_OURS))
+
+
 def _class_for(module):
     """Returns the class that a norm becomes, or the reason to leave it."""
-    if isinstance(module, tuple(_TYPES.values())):
+    if isinstance(module, _OURS):
         return "it runs on normc already"
     parameter = next(module.parameters(), None)
     if parameter is not None and parameter.device.type not in ("cpu", "cuda"):
         return f"it is on device {parameter.device}"
+    named = f"{type(module).__module__}.{type(module).__name__} has a forward of its own"
+    if _is_own(module):
+        form = _rms.recognized(module)
+        if form is None:
+            return f"{named}, which is no RMS norm that normc has"
+        made, weight = _rms.class_of(type(module), form), module.weight
+        if weight.device.type != "cpu":
+            return f"it is on device {weight.device}, and its kernels are for CPUs"
+        if not _ops.served(made.text_of(weight), _ops.types_of(weight, weight)):
+            return _NO_KERNELS
+        return made
     if type(module) not in _TYPES:
-        return f"{type(module).__module__}.{type(module).__name__} has a forward of its own"
+        return named
     if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None:
         return "momentum=None, a plain mean of all steps, is torch's"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
@@ -91,11 +109,14 @@ _NO_KERNELS = "no package has its kernels; normc-compiler makes them"
 
 def _reason_apart(norm):
     """Returns why a norm does not take a sum; None if it does."""
-    weight = norm.weight
+    weight, shape = norm.weight, getattr(norm, "normalized_shape", None)
     if weight is not None and weight.device.type != "cpu":
         return f"it is on device {weight.device}, and kernels with a residual are for CPUs"
-    like = torch.empty(norm.normalized_shape, dtype=getattr(weight, "dtype", None), device="cpu")
-    return None if _ops.served(norm._residual_form(like), _ops.types_of(like, weight)) else _NO_KERNELS
+    like = torch.empty(shape or weight.shape, dtype=getattr(weight, "dtype", None), device="cpu")
+    text = norm._residual_form(like)
+    if text is None:
+        return "it has no form with a residual"
+    return None if _ops.served(text, _ops.types_of(like, weight)) else _NO_KERNELS
 
 
 def _fuse(name, module, norms, report):
@@ -127,13 +148,14 @@ def replace(model, norms=None, strict=False, residuals=True):
     """Makes the norms of a model run on normc, and returns a Report.
 
     A module stays the same object, with its parameters, buffers, hooks and names: only its class changes, so tied
-    and wrapped modules keep working. `norms`: the types of torch.nn to replace; None: all that normc has.
+    and wrapped modules keep working. `norms`: the types to replace, of torch.nn or of the model; None: all that normc
+    has. RMS norms that a model defines itself are replaced if the graph of their forward is known (docs/hosts.md).
     `strict`: raises if a norm is left. `residuals`: where the forward of a block adds in front of a norm, one kernel
     does both. Undo: `module.__class__ = torch.nn.LayerNorm`, or the class of the model.
     """
     report, seen, with_form = Report([], {}), set(), {}
     for name, module in list(model.named_modules()):
-        if not isinstance(module, tuple(norms or _TYPES)) or id(module) in seen:
+        if not (isinstance(module, tuple(norms or _TYPES)) or (norms is None and _is_own(module))) or id(module) in seen:
             continue
         seen.add(id(module))
         made = _class_for(module)

@@ -190,7 +190,8 @@ def rewritten(function, norms):
         raise Refused("its source has changed") from None
     leading = [*definition.args.posonlyargs, *definition.args.args]
     owner = leading[0].arg if leading else ""
-    if any(isinstance(node, ast.Name) and node.id == owner and isinstance(node.ctx, ast.Store) for node in ast.walk(definition)):
+    stored = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    if owner in stored:
         raise Refused(f"it assigns to {owner}")
     rewriter = _Rewriter(owner, norms)
     rewriter.rewrite(definition)
