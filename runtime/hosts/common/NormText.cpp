@@ -65,6 +65,10 @@ NormText NormText::parse(std::string_view text) {
     const std::string_view option = upTo(options, ",");
     if (!options.empty()) options.remove_prefix(1);
     if (option.starts_with("layout=")) continue;  // the shape says it
+    if (option == "round=normalized") {
+      result.roundsNormalized = true;
+      continue;
+    }
     result.options += (result.options.empty() ? "" : ",") + std::string(option);
   }
 
@@ -83,11 +87,16 @@ NormText NormText::parse(std::string_view text) {
 std::string NormText::problem(std::string_view entry, const Types& types, bool inChannelsFirst) const {
   const std::string size = std::to_string(features);
   const std::string shape = !segmented ? "*x" + size : inChannelsFirst ? "*x" + size + "x*" : "*x*x" + size;
+  // A text is for any type of data and any entry. Where the option changes nothing it is no part of a
+  // problem.
+  const bool computesY = entry.find("backward") == entry.npos;
+  const bool rounds = roundsNormalized && computesY && (types.data == "bf16" || types.data == "f16");
   std::string all = options;
   const auto add = [&](const std::string& option) { all += (all.empty() ? "" : ",") + option; };
   if (inChannelsFirst) add("layout=channels_first");
   if (types.mask) add("mask");
   if (!types.params.empty()) add("params=" + std::string(types.params));
+  if (rounds) add("round=normalized");
   std::string result = name + ":" + std::string(entry) + "@" + std::string(types.data) + "[" + shape + "]";
   return all.empty() ? result : result + "{" + all + "}";
 }

@@ -162,6 +162,7 @@ void Registry::addNorm(const std::string& source, const std::string& path) {
 void Registry::setCompiler(const std::string& program, const std::string& cache) {
   const std::lock_guard lock(state_.mutex);
   state_.compiler = {program, cache};
+  state_.compiled.clear();  // what another one could not make
 }
 
 void Registry::setLog(normc_log log) { state_.log = log; }

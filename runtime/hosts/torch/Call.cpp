@@ -175,7 +175,7 @@ void Call::aroundTo(std::vector<Tensor>& out, int64_t wanted) {
       if (leftOut) continue;
     }
     if (each.shape == NORMC_TENSOR_ELEMENTS) {
-      args_.*each.row->argument = elements(out.emplace_back(likeInput(x_, axes_)));
+      args_.*each.row->argument = elements(out.emplace_back(likeInput(x_, axes_, each.dtype)));
       continue;
     }
     if (each.shape == NORMC_TENSOR_PER_BLOCK) {
@@ -187,7 +187,7 @@ void Call::aroundTo(std::vector<Tensor>& out, int64_t wanted) {
     }
     const int64_t shape[] = {sizesOf(x_, text(), axes_).segments, text().features};
     const std::span<const int64_t> all = shape;
-    out.push_back(emptyOf(all.subspan(each.shape == NORMC_TENSOR_PER_FEATURE), x_, typeOf(x_)));
+    out.push_back(emptyOf(all.subspan(each.shape == NORMC_TENSOR_PER_FEATURE), x_, each.dtype));
     args_.*each.row->argument = view().plain(out.back());
   }
 }

@@ -85,3 +85,16 @@ def run(call, module, inputs, use=(0, 1)):
     loss = sum((y * data_of(y.shape, y.dtype, 20 + at)).sum() for at, y in enumerate(made) if at in use)
     every = [*inputs.values(), *module.parameters()]
     return [y.detach() for y in made], list(torch.autograd.grad(loss, every, materialize_grads=True))
+
+
+def exact(case, inputs, **options):
+    """Returns what `run` does, of the formula in f64."""
+    module = case.module(torch.float64)
+    return run(lambda **given: case.expected(module, **given), module,
+               {name: value.double() for name, value in inputs.items()}, **options)
+
+
+def close(ours, theirs, tolerance):
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs):
+        assert a.shape == b.shape and (a.double() - b).abs().max() <= tolerance * b.abs().max().clamp(min=1)

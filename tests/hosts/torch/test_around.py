@@ -5,24 +5,11 @@ import pytest
 import torch
 from normc.torch import _around
 
-from around import CASES, EPS, STREAMS, outputs_of, rms, run
+from around import CASES, EPS, STREAMS, close, exact, outputs_of, rms, run
 from kit import data_of, same
 
 REFUSED = RuntimeError, ValueError  # torch 2.10 keeps the kind of an exception
 TOLERANCE = {torch.float32: 3e-5, torch.bfloat16: 2e-2}
-
-
-def exact(case, inputs, **options):
-    """Returns what `run` does, of the formula in f64."""
-    module = case.module(torch.float64)
-    return run(lambda **given: case.expected(module, **given), module,
-               {name: value.double() for name, value in inputs.items()}, **options)
-
-
-def close(ours, theirs, tolerance):
-    assert len(ours) == len(theirs)
-    for a, b in zip(ours, theirs):
-        assert a.shape == b.shape and (a.double() - b).abs().max() <= tolerance * b.abs().max().clamp(min=1)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)

@@ -85,3 +85,20 @@ def test_a_stream_of_residuals(tmp_path):
     normc.compiler("")
     for ours, theirs in zip((y, h, dx, dx, dscale), (expected, stream, *(t.grad for t in given)), strict=True):
         assert (ours - theirs).abs().max() <= 3e-5 * theirs.abs().max()
+
+
+def test_a_stream_of_another_type(tmp_path):
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path))
+    text = "rms_norm_residual[*x96]{stream=f32} epsilon=1e-05"
+    torch.manual_seed(1)
+    x, dy = torch.randn(5, 96, dtype=torch.bfloat16), torch.randn(5, 96, dtype=torch.bfloat16)
+    residual, dh, scale = torch.randn(5, 96), torch.randn(5, 96), torch.randn(96)
+    stream = (x.float() + residual).requires_grad_()
+    expected = torch.nn.functional.rms_norm(stream, (96,), scale, 1e-5)
+    torch.autograd.backward((expected, stream), (dy.float(), dh))
+    y, dx, h, dresidual, rstd = torch.empty_like(x), torch.empty_like(x), *torch.empty(2, 5, 96), torch.empty(5)
+    norms.forward(text, x, scale, None, None, residual, y, h, rstd)
+    norms.backward(text, x, dy, scale, None, None, h, dh, rstd, dx, dresidual, torch.empty(96))
+    normc.compiler("")
+    assert torch.equal(h, stream) and (dresidual - stream.grad).abs().max() <= 3e-5 * stream.grad.abs().max()
+    assert (y - expected).abs().max() <= 1e-2 * expected.abs().max() and torch.equal(dx, dresidual.bfloat16())

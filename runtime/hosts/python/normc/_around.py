@@ -4,6 +4,10 @@ Nothing here knows one of these tensors: which a norm takes, and which gradient 
 plans (Configure.h). They are lists in the order of common/Around.h.
 """
 
+import re
+
+from ._library import Error
+
 NO_GRADIENT = -2
 
 
@@ -11,6 +15,23 @@ def inputs_of(known):
     """Returns the names of the tensors that a forward takes beside x, and whether it makes residual_out."""
     uses = [(each["name"], each["use"]) for each in known["around"]]
     return tuple(name for name, use in uses if use == "read"), ("residual_out", "written") in uses
+
+
+def streamed(norm, data, residual, facts):
+    """Returns the text of a norm whose residual has another type than x, `data`; facts(text) are those of a forward.
+    The type of a stream is part of a text, so a graph that was traced has it."""
+    head, _, rest = norm.partition("]")
+    text = f"{head}]{{stream={residual}" + ("," + rest[1:] if rest[:1] == "{" else "}" + rest)
+    try:
+        facts(text)
+    except Error as error:
+        if "residual" not in inputs_of(facts(norm))[0]:
+            return norm  # `ordered` says that the norm takes none
+        refused = re.search(r"error: (.* \[P15\])", str(error))
+        name = norm.split("[")[0].split("#")[0]
+        raise TypeError(f"residual has the type {residual} and x {data}, which {name} does not take: "
+                        f"{refused[1] if refused else error}; cast residual to {data}") from None
+    return text
 
 
 def coded(known):

@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 
 _HERE = pathlib.Path(__file__).absolute().parent
 _log = logging.getLogger("normc")
@@ -71,6 +72,11 @@ _libraries = []
 _settings = []
 
 
+def settings():
+    """Returns how often packages, norms and compilers were set: what was not served may be served after one more."""
+    return len(_settings)
+
+
 def _set(function, *arguments):
     for library in _libraries:
         library.call(function, *arguments)
@@ -108,12 +114,33 @@ def add_package(path, norm):
     return f"{norm}#{source}"
 
 
-def text(norm, shape, options=None, numbers=None):
+def rounding(round):
+    """Returns what `round` of a norm is, if it is known."""
+    if round not in (None, "normalized"):
+        raise ValueError(f"round is {round!r}; known are None and 'normalized'")
+    return round
+
+
+def text(norm, shape, options=None, numbers=None, round=None):
     """Returns the text of a norm: `layer_norm[*x768] epsilon=1e-06` (NormText.h)."""
-    inside = ",".join(f"{name}={value}" for name, value in sorted((options or {}).items()))
+    options = dict(options or {}, **({"round": round} if rounding(round) else {}))
+    inside = ",".join(f"{name}={value}" for name, value in sorted(options.items()))
     parts = [f"{norm}[{shape}]" + (f"{{{inside}}}" if inside else "")]
     parts += [f"{name}={value!r}" for name, value in (numbers or {}).items()]
     return " ".join(parts)
+
+
+def check_rounding(library, norm):
+    """Raises if a text rounds what its affine takes, and the language has no such norm (P16). Data of f32 are not
+    rounded, so this asks for bf16."""
+    if "round=" not in norm:
+        return
+    try:
+        library.facts(norm, "infer", "bf16")
+    except Error as error:
+        refused = re.search(r"error: (.*\[P16\])", str(error))
+        if refused:  # else it is the first call that needs a kernel which is not there
+            raise ValueError(f"{refused[1]}; leave round out") from None
 
 
 if _installed_compiler():

@@ -114,8 +114,7 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     codes = DTYPES[known["codes"]] if known["codes"] else None
     results = [like(x.shape, codes or x.dtype)] if known["y"] or known["dx"] or codes else []
     beside = [each for each in known["around"] if each["use"] in ("written", "optional")]
-    results += [like(around_shape(spec, x, each), DTYPES[each["dtype"]] if each["shape"] == "blocks" else x.dtype)
-                for each in beside]
+    results += [like(around_shape(spec, x, each), DTYPES[each["dtype"]]) for each in beside]
     if known["y"] or codes or entry == "forward_apply":
         sizes = spec.sizes(x)
         results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]
@@ -196,7 +195,9 @@ def _differentiated(spec, entry, residuals, cotangents):
     x, scale, bias, mask, around, saved, state = residuals
     dy, *of_stream = cotangents
     places, _, gradients = _kept(spec, entry, dy.dtype, mask)
-    x = around[places.index(-1)] if x is None else x
+    if x is None:
+        x = around[places.index(-1)]
+        x = x if x.dtype == dy.dtype else dy  # of a stream; the type of x is that of the data, and it is not read
     made = _call(spec, entry, x, scale, bias, mask, state, dy, saved, around=(*around, *of_stream))
     every = (made.dx, *made.gradients, *made.around)
     of = {-1: dy, _around.NO_GRADIENT: None}

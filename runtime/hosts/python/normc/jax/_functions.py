@@ -6,21 +6,23 @@ import jax.numpy as jnp
 from ._norm import cached
 
 
-def _rows(name, x, eps):
+def _rows(name, x, eps, round):
     x = jnp.asarray(x)
     if x.ndim == 0:
         raise ValueError(f"x is a number; {name} takes [..., features]")
-    return cached(name, x.shape[-1], "features_last", numbers=(("epsilon", float(eps)),))
+    return cached(name, x.shape[-1], "features_last", numbers=(("epsilon", float(eps)),), round=round)
 
 
-def layer_norm(x, scale=None, bias=None, eps=1e-5):
-    """Returns (x - mean) / sqrt(variance + eps) * scale + bias over the last dimension."""
-    return _rows("layer_norm", x, eps)(x, scale, bias)
+def layer_norm(x, scale=None, bias=None, eps=1e-5, *, round=None):
+    """Returns (x - mean) / sqrt(variance + eps) * scale + bias over the last dimension. round="normalized": as of
+    rms_norm."""
+    return _rows("layer_norm", x, eps, round)(x, scale, bias)
 
 
-def rms_norm(x, scale=None, eps=1e-6):
-    """Returns x / sqrt(mean(x^2) + eps) * scale over the last dimension."""
-    return _rows("rms_norm", x, eps)(x, scale)
+def rms_norm(x, scale=None, eps=1e-6, *, round=None):
+    """Returns x / sqrt(mean(x^2) + eps) * scale over the last dimension. round="normalized": what is multiplied by the
+    scale is rounded to the type of x, as Llama's code does."""
+    return _rows("rms_norm", x, eps, round)(x, scale)
 
 
 def _segments(name, x, scale, bias, eps, channel_axis, options=()):

@@ -1,5 +1,6 @@
 """Norms as functions of arrays, for any text, and the checks that they make while JAX traces them."""
 
+import dataclasses
 import functools
 
 import jax
@@ -20,18 +21,21 @@ class Norm:
     features    the size of the last dimension, or of dimension 1 with layout="channels_first"
     options     what the norm leaves open: {"groups": 32}
     numbers     values that replace those of the text: {"epsilon": 1e-6}
+    round       "normalized": forward rounds what the affine takes to the type of x, if that has 16 bits, as the code
+                of Llama does; for norms of rows (docs/language.md)
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
 
     A norm without a state returns y, and one with a state returns y and the next state, a dict of arrays.
     """
 
-    def __init__(self, name, features, *, options=None, numbers=None, layout="features_last"):
+    def __init__(self, name, features, *, options=None, numbers=None, round=None, layout="features_last"):
         if layout not in _SHAPES:
             raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, _SHAPES))}")
         self.name, self.features, self.layout = name.split("#")[0], features, layout
-        self._spec = _calls.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers), self.name,
-                                 features, layout != "features_last", layout == "channels_first")
+        self._spec = _calls.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers, round),
+                                 self.name, features, layout != "features_last", layout == "channels_first")
+        _library.check_rounding(_calls.library, self._spec.text)
         self._numbers = set(numbers or ())
 
     def __repr__(self):
@@ -61,12 +65,14 @@ class Norm:
 
         mask        bool, in the shape of x without features; True for real rows
         around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift,
-                    rope_cos, rope_sin (docs/around-a-norm.md)
+                    rope_cos, rope_sin (docs/around-a-norm.md). A residual in front of the norm may have another type
+                    than x: that of the stream, which residual_out and its gradients have too
         axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
         """
         x = jnp.asarray(x)
         self._check_x(x)
-        known = self._facts(x.dtype, mask=mask is not None)
+        spec = self._streamed(x, mask, around)
+        known = self._facts(x.dtype, mask=mask is not None, spec=spec)
         parameter = jnp.float64 if x.dtype == jnp.float64 else jnp.float32
         scale = self._parameter("scale", scale, known["scale"], parameter, known["neutral_scale"])
         bias = self._parameter("bias", bias, known["bias"], parameter, 0.0)
@@ -82,32 +88,44 @@ class Norm:
                 raise ValueError(
                     f"the next {', '.join(self.carried)} of {self.name} is a cotangent, which JAX would add over the "
                     f"shards of {', '.join(map(repr, axes))}: divide the rows of x by a shard_map with check_vma=True")
-            y, following = _calls.train_over(self._spec, axes, x, scale, bias, mask, fields)
+            y, following = _calls.train_over(spec, axes, x, scale, bias, mask, fields)
         elif known["codes"]:
             if training:
                 self._check_shards(x, fields)
-            y, following = _calls.quantized(self._spec, training, x, scale, bias, mask, fields, around)
+            y, following = _calls.quantized(spec, training, x, scale, bias, mask, fields, around)
             y = y if y[1:] else y[0]
         elif training or not fields:
             self._check_shards(x, fields)
-            made, following = _calls.train(self._spec, x, scale, bias, mask, fields, around)
+            made, following = _calls.train(spec, x, scale, bias, mask, fields, around)
             y = made if made[1:] else made[0]
         else:
-            made, following = _calls.evaluate(self._spec, x, scale, bias, mask, fields, around), fields
+            made, following = _calls.evaluate(spec, x, scale, bias, mask, fields, around), fields
             y = made if made[1:] else made[0]
         if not fields:
             return y
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
 
-    def _facts(self, dtype, entry="forward", mask=False):
-        known = self._spec.facts(entry, dtype, mask)
+    def _facts(self, dtype, entry="forward", mask=False, spec=None):
+        known = (spec or self._spec).facts(entry, dtype, mask)
         unknown = self._numbers - set(known["numbers"])
         if unknown and entry == "forward":
-            unknown -= set(self._spec.facts("backward", dtype, mask)["numbers"])
+            unknown -= set((spec or self._spec).facts("backward", dtype, mask)["numbers"])
             if unknown:
                 raise ValueError(f"{self.name} has no number {', '.join(sorted(unknown))}; "
                                  f"it has {', '.join(sorted(known['numbers']))}")
         return known
+
+    def _streamed(self, x, mask, around):
+        """Returns the spec of a call: with the type of the stream, if a residual has another type than x."""
+        residual = around.get("residual")
+        if residual is None or jnp.result_type(residual) == x.dtype or "stream=" in self._spec.text:
+            return self._spec
+        kind = jnp.result_type(residual)
+        if kind not in _calls.NAMES:
+            raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16 for residual, not {kind}")
+        of = lambda text: dataclasses.replace(self._spec, text=text)
+        facts = lambda text: of(text).facts("forward", x.dtype, mask is not None)
+        return of(_around.streamed(self._spec.text, _calls.NAMES[x.dtype], _calls.NAMES[kind], facts))
 
     def _check_x(self, x):
         if x.dtype not in _calls.NAMES:
@@ -190,8 +208,8 @@ def norm(path, features, **arguments):
 
 
 @functools.lru_cache(maxsize=None)
-def cached(name, features, layout, options=(), numbers=()):
-    return Norm(name, features, layout=layout, options=dict(options), numbers=dict(numbers))
+def cached(name, features, layout, options=(), numbers=(), round=None):
+    return Norm(name, features, layout=layout, options=dict(options), numbers=dict(numbers), round=round)
 
 
 def next_state(state, cotangents, carried=("nu",)):

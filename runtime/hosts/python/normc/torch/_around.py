@@ -16,22 +16,25 @@ backward = torch.ops.normc.backward_around.default
 infer_backward = torch.ops.normc.infer_backward_around.default
 
 
-@torch.compiler.assume_constant_result
-def taken(norm, masked):
-    """As _around.inputs_of, of a text."""
-    return _around.inputs_of(_ops.library.facts(norm, "forward", "f32", "", masked))
+# `types` are those of x and the parameters, as _ops.types_of gives them.
+@_ops.constant
+def streamed(norm, types, masked, residual):
+    """As _around.streamed, of types by name."""
+    facts = lambda text: _ops.library.facts(text, "forward", *types, masked)
+    return _around.streamed(norm, types[0], residual, facts)
 
 
-@torch.compiler.assume_constant_result
-def kept(norm, entry, masked, inputs):
+@_ops.constant
+def taken(norm, types, masked):
+    """As _around.inputs_of, of a text; then as _around.coded."""
+    known = _ops.library.facts(norm, "forward", *types, masked)
+    return *_around.inputs_of(known), _around.coded(known)
+
+
+@_ops.constant
+def kept(norm, entry, types, masked, inputs):
     """As _around.kept, of a text."""
-    return _around.kept(_ops.library.facts(norm, entry, "f32", "", masked), inputs)
-
-
-@torch.compiler.assume_constant_result
-def coded(norm, masked):
-    """As _around.coded, of a text."""
-    return _around.coded(_ops.library.facts(norm, "forward", "f32", "", masked))
+    return _around.kept(_ops.library.facts(norm, entry, *types, masked), inputs)
 
 
 def _written(known, x, norm, wanted=0):
@@ -44,13 +47,15 @@ def _written(known, x, norm, wanted=0):
                 continue
         elif each["use"] != "written":
             continue
+        dtype = _ops._DTYPES[each["dtype"]]
         if each["shape"] == "blocks":
             shape = (*x.shape[:-1], each["blocks"]) if each["blocks"] else x.shape[:-1]
-            made.append(x.new_empty(shape, dtype=_ops._DTYPES[each["dtype"]]))
+            made.append(x.new_empty(shape, dtype=dtype))
             continue
         sizes = _ops._sizes(x, norm)
         shape = {"segments": (sizes["segments"], sizes["features"]), "features": (sizes["features"],)}
-        made.append(_ops._like(x, norm) if each["shape"] == "elements" else x.new_empty(shape[each["shape"]]))
+        elements = each["shape"] == "elements"
+        made.append(_ops._like(x, norm, dtype) if elements else x.new_empty(shape[each["shape"]], dtype=dtype))
     return made
 
 
@@ -101,7 +106,7 @@ def _keep(ctx, norm, facts, out, x, scale, bias, mask, around, rest):
     stream, keeps, reads_x, places = facts
     ctx.save_for_backward(x if reads_x or not stream else None, scale, bias, mask,
                           *(out[1] if at < 0 else around[at] for at in keeps), *rest)
-    ctx.norm, ctx.stream, ctx.keeps, ctx.places = norm, stream, keeps, places
+    ctx.norm, ctx.stream, ctx.keeps, ctx.places, ctx.dtype = norm, stream, keeps, places, x.dtype
     if not torch.compiler.is_compiling() and not _is_transformed():
         ctx.set_materialize_grads(False)
 
@@ -113,7 +118,9 @@ def _gradients_of(ctx, cotangents, make):
     around, rest = rest[: len(ctx.keeps)], rest[len(ctx.keeps) :]
     if x is None:
         x = around[ctx.keeps.index(-1)]
-    dy = torch.zeros_like(x) if cotangents[0] is None else cotangents[0]
+    dy = torch.zeros_like(x, dtype=ctx.dtype) if cotangents[0] is None else cotangents[0]
+    if x.dtype != ctx.dtype:  # of a stream; x tells an operator the type of the data, and it is not read
+        x = dy
     if ctx.stream and cotangents[1] is not None:
         around = [*around, cotangents[1]]
     needs = ctx.needs_input_grad[6:]  # of x, scale, bias, mask, and what is around
@@ -245,10 +252,15 @@ class _CarriedAtOnce(torch.autograd.Function):
         return gradients
 
 
-def _given(norm, mask, around):
-    """Returns the tensors around the norm in its order, and what `taken` does."""
-    inputs, stream = taken(norm, mask is not None)
-    return _around.ordered(norm.split("[")[0].split("#")[0], inputs, around), inputs, stream
+def _given(norm, x, scale, bias, mask, around):
+    """Returns the text with the type of the stream, the types of x and the parameters, the tensors around the norm in
+    its order, and what `taken` does."""
+    types = _ops.types_of(x, bias if scale is None else scale)
+    residual = around.get("residual")
+    if residual is not None and residual.dtype != x.dtype and "stream=" not in norm:
+        norm = streamed(norm, types, mask is not None, _ops.name_of(residual.dtype))
+    inputs, stream, count = taken(norm, types, mask is not None)
+    return norm, types, _around.ordered(norm.split("[")[0].split("#")[0], inputs, around), inputs, stream, count
 
 
 def _needs_gradient(tensors):
@@ -263,13 +275,12 @@ def apply(norm, x, scale, bias, mask, around, state=(), training=True):
     """Returns y, or (y, residual_out) where the norm has a stream of residuals, and the next state. For y stand codes
     where the norm quantizes, and their scales are the last. `around` are tensors by name. A norm without a state is
     always trained."""
-    tensors, inputs, stream = _given(norm, mask, around)
-    count = coded(norm, mask is not None)
+    norm, types, tensors, inputs, stream, count = _given(norm, x, scale, bias, mask, around)
     if count and _needs_gradient((x, scale, bias, *tensors)):
         _around.refuse_gradient(norm.split("[")[0])
     transformed = _is_transformed()
     if transformed or _needs_gradient((x, scale, bias, *tensors)):
-        facts = kept(norm, "backward" if training else "infer_backward", mask is not None, inputs)
+        facts = kept(norm, "backward" if training else "infer_backward", types, mask is not None, inputs)
         function = _Transformed if transformed else _Around
         out = function.apply(norm, training, stream, *facts, x, scale, bias, mask, *tensors, *state)
     elif training and state:
@@ -282,10 +293,9 @@ def apply(norm, x, scale, bias, mask, around, state=(), training=True):
 
 def train_carried(norm, x, scale, bias, mask, around, state, owner):
     """Returns y, or (y, residual_out), of a norm whose backward moves the state of `owner`, a Norm."""
-    tensors, inputs, stream = _given(norm, mask, around)
+    norm, types, tensors, inputs, stream, count = _given(norm, x, scale, bias, mask, around)
     _refuse_transforms(norm)
     at_once = owner.commit_at == "forward"
-    count = coded(norm, mask is not None)
     if count and _needs_gradient((x, scale, bias, *tensors)):
         _around.refuse_gradient(norm.split("[")[0])
     if not _needs_gradient((x, scale, bias, *tensors)):
@@ -294,7 +304,7 @@ def train_carried(norm, x, scale, bias, mask, around, state, owner):
         if torch.is_grad_enabled() or at_once:
             owner._commit(out[len(out) - len(state) :])
         return _result(out, count or 1 + stream)
-    facts = kept(norm, "backward", mask is not None, inputs)
+    facts = kept(norm, "backward", types, mask is not None, inputs)
     arguments = (stream, *facts, x, scale, bias, mask, *tensors, *state)
     if at_once:
         out = _CarriedAtOnce.apply(norm, owner, *arguments)

@@ -10,20 +10,37 @@ from . import _autograd
 from .functional import _check_shape, batch_text, group_norm, row_text, segment_text
 
 
+def _fits(x, shape):
+    return tuple(x.shape[-len(shape) :]) == tuple(shape)
+
+
 class LayerNorm(torch.nn.LayerNorm):
+    def _residual_form(self, x):
+        """Returns the text of the norm of x and a residual, if the norm takes x."""
+        return row_text("layer_norm_residual", self.normalized_shape, self.eps) if _fits(x, self.normalized_shape) else None
+
     def forward(self, input):
         if self.weight is None:
             _check_shape(input, self.normalized_shape)
         text = row_text("layer_norm", self.normalized_shape, self.eps)
         return _autograd.normalize(text, input, self.weight, self.bias)
 
+    _forward_of_form = forward  # which `_residual_form` stands for; a class below may have another
+
 
 class RMSNorm(torch.nn.RMSNorm):
+    def _text(self, name, x):
+        return row_text(name, self.normalized_shape, torch.finfo(x.dtype).eps if self.eps is None else self.eps)
+
+    def _residual_form(self, x):
+        return self._text("rms_norm_residual", x) if _fits(x, self.normalized_shape) else None
+
     def forward(self, input):
         if self.weight is None:
             _check_shape(input, self.normalized_shape)
-        eps = torch.finfo(input.dtype).eps if self.eps is None else self.eps
-        return _autograd.normalize(row_text("rms_norm", self.normalized_shape, eps), input, self.weight)
+        return _autograd.normalize(self._text("rms_norm", input), input, self.weight)
+
+    _forward_of_form = forward
 
 
 class GroupNorm(torch.nn.GroupNorm):

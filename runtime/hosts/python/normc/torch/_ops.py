@@ -4,9 +4,11 @@ Each takes tensors and the text of a norm, and is pure. Shapes of outputs follow
 vmap the rows of a batch are just more rows where statistics are of a row, and other batches are a loop.
 """
 
+import functools
+
 import torch
 
-from .._library import Library
+from .._library import Error, Library, settings
 
 library = Library("torch")
 torch.ops.load_library(library.path)
@@ -17,7 +19,7 @@ backward = torch.ops.normc.backward.default
 infer_backward = torch.ops.normc.infer_backward.default
 
 _NAMES = {torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", torch.float16: "f16"}
-_DTYPES = {"f32": torch.float32, "f64": torch.float64, "i64": torch.int64, "i8": torch.int8,
+_DTYPES = {**{name: dtype for dtype, name in _NAMES.items()}, "i64": torch.int64, "i8": torch.int8,
            "e4m3": torch.float8_e4m3fn, "e8m0": torch.float8_e8m0fnu}
 
 
@@ -29,13 +31,35 @@ def name_of(dtype):
         raise TypeError(f"a norm takes {', '.join(map(str, _NAMES))}, not {dtype}") from None
 
 
-def facts(norm, entry, x, parameter=None, mask=None):
-    """Returns the facts of a norm for these tensors."""
+def types_of(x, parameter=None):
+    """Returns the names of the types of x and of a parameter, which is empty if it is the default."""
     params = "" if parameter is None else name_of(parameter.dtype)
     data = name_of(x.dtype)
-    if params in ("f64" if data == "f64" else "f32", ""):
-        params = ""
-    return library.facts(norm, entry, data, params, mask is not None)
+    return data, "" if params == ("f64" if data == "f64" else "f32") else params
+
+
+def facts(norm, entry, x, parameter=None, mask=None):
+    """Returns the facts of a norm for these tensors."""
+    return library.facts(norm, entry, *types_of(x, parameter), mask is not None)
+
+
+def constant(function):
+    """Returns a function that keeps its results, and that a trace of torch.compile runs."""
+    kept = functools.lru_cache(maxsize=None)(function)
+    return torch.compiler.assume_constant_result(lambda *arguments: kept(*arguments))
+
+
+def served(text, types):
+    """True if there are kernels of a text, or a compiler that makes them, for types as types_of gives them."""
+    return _served(text, types, settings())
+
+
+@constant
+def _served(text, types, settings):
+    try:
+        return all(library.facts(text, entry, *types) for entry in ("forward", "backward"))
+    except Error:
+        return False
 
 
 def is_channels_first(norm):
@@ -55,13 +79,13 @@ def _channels_last_strides(shape):
     return strides
 
 
-def _like(x, norm):
-    """Returns the output for an x: contiguous in the order of axes that x has."""
+def _like(x, norm, dtype=None):
+    """Returns the output for an x, of its type or another: contiguous in the order of axes that x has."""
     if is_channels_first(norm) and not x.is_contiguous():
         strides = _channels_last_strides(x.shape)
         if all(size == 1 or have == want for size, have, want in zip(x.shape, x.stride(), strides)):
-            return x.new_empty_strided(x.shape, strides)
-    return x.new_empty(x.shape)
+            return x.new_empty_strided(x.shape, strides, dtype=dtype)
+    return x.new_empty(x.shape, dtype=dtype)
 
 
 def _sizes(x, norm):

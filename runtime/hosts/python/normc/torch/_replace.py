@@ -1,65 +1,175 @@
-"""Replacing the norms of a model."""
+"""Replacing the norms of a model, and the sums in front of them."""
 
+import collections
 import dataclasses
+import functools
+import os
+import re
 
 import torch
 
-from . import _modules
+from . import _modules, _ops, _residuals, _rms
 
 _TYPES = {
     getattr(torch.nn, name): getattr(_modules, name)
     for name in ("LayerNorm", "RMSNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
                  "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
 }
+_OURS = (*_TYPES.values(), _rms.OwnRMSNorm)
 
 
 @dataclasses.dataclass
 class Report:
-    """What `replace` did: names of modules, and the reason for each norm that it left."""
+    """What `replace` did, by names of modules: the norms that run on normc; the reason for each that it left; where
+    the sum in front of a norm became a part of it; and why it did not, for the other norms that have such a form."""
 
     replaced: list
     left: dict
+    fused: dict = dataclasses.field(default_factory=dict)
+    apart: dict = dataclasses.field(default_factory=dict)
 
     def __str__(self):
         lines = [f"{len(self.replaced)} norms run on normc"]
         lines += [f"  left {name}: {reason}" for name, reason in self.left.items()]
+        for place, names in _grouped(self.fused).items():
+            lines.append(f"  with the sum in front, in {place}: {', '.join(names)}")
+        for reason, names in _grouped(self.apart).items():
+            lines.append(f"  without a sum: {', '.join(names)}: {reason}")
         return "\n".join(lines)
 
 
-def _reason_to_leave(module):
-    if isinstance(module, tuple(_TYPES.values())):
+def _grouped(reasons):
+    groups = collections.defaultdict(list)
+    for name, reason in reasons.items():
+        groups[reason].append(name)
+    return groups
+
+
+def _is_own(module):
+    """True for a class of a model that calls itself an RMS norm."""
+    return re.search("rms_?norm", type(module).__name__, re.IGNORECASE) and not isinstance(module, (torch.nn.RMSNorm, *_OURS))
+
+
+def _class_for(module):
+    """Returns the class that a norm becomes, or the reason to leave it."""
+    if isinstance(module, _OURS):
         return "it runs on normc already"
+    parameter = next(module.parameters(), None)
+    if parameter is not None and parameter.device.type not in ("cpu", "cuda"):
+        return f"it is on device {parameter.device}"
+    named = f"{type(module).__module__}.{type(module).__name__} has a forward of its own"
+    if _is_own(module):
+        form = _rms.recognized(module)
+        if form is None:
+            return f"{named}, which is no RMS norm that normc has"
+        made, weight = _rms.class_of(type(module), form), module.weight
+        if weight.device.type != "cpu":
+            return f"it is on device {weight.device}, and its kernels are for CPUs"
+        if not _ops.served(made.text_of(weight), _ops.types_of(weight, weight)):
+            return _NO_KERNELS
+        return made
     if type(module) not in _TYPES:
-        return f"{type(module).__module__}.{type(module).__name__} has a forward of its own"
+        return named
     if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None:
         return "momentum=None, a plain mean of all steps, is torch's"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
         return "running statistics of instances are torch's"
-    parameter = next(module.parameters(), None)
-    if parameter is not None and parameter.device.type not in ("cpu", "cuda"):
-        return f"it is on device {parameter.device}"
-    return None
+    return _TYPES[type(module)]
 
 
-def replace(model, norms=None, strict=False):
+class _Rewritten:
+    """What a module becomes whose forward has residual forms: a class made of this one and its own."""
+
+    _normc_add_norm = staticmethod(_residuals.add_norm)
+
+    def __reduce_ex__(self, protocol):
+        return _rewritten, (type(self).__mro__[2], self._norms), self.__getstate__()
+
+
+@functools.lru_cache(maxsize=None)
+def _class_with(own, norms):
+    """Returns the class that a module becomes whose forward calls norms of these names, and the line of each sum."""
+    forward, lines = _residuals.rewritten(own.forward, norms)
+    names = {"_norms": norms, "forward": forward, "__module__": own.__module__, "__doc__": own.__doc__,
+             "__qualname__": own.__qualname__}
+    return type(own.__name__, (_Rewritten, own), names), lines
+
+
+def _rewritten(own, norms):
+    """Returns an object of this class, for pickle; of the own class where the source has changed meanwhile."""
+    try:
+        own = _class_with(own, norms)[0]
+    except _residuals.Refused:
+        pass
+    return own.__new__(own)
+
+
+_NO_KERNELS = "no package has its kernels; normc-compiler makes them"
+
+
+def _reason_apart(norm):
+    """Returns why a norm does not take a sum; None if it does."""
+    weight, shape = norm.weight, getattr(norm, "normalized_shape", None)
+    if weight is not None and weight.device.type != "cpu":
+        return f"it is on device {weight.device}, and kernels with a residual are for CPUs"
+    like = torch.empty(shape or weight.shape, dtype=getattr(weight, "dtype", None), device="cpu")
+    text = norm._residual_form(like)
+    if text is None:
+        return "it has no form with a residual"
+    return None if _ops.served(text, _ops.types_of(like, weight)) else _NO_KERNELS
+
+
+def _fuse(name, module, norms, report):
+    """Rewrites the forward of a module for its children `norms`, by name, where it adds in front of them."""
+    own, lines, refused, names = type(module), {}, None, frozenset(norms)
+    if issubclass(own, _Rewritten):
+        own, names = own.__mro__[2], own._norms | names
+    where = f"{own.__qualname__}.forward"
+    if "forward" in vars(module):
+        refused = f"{where} was replaced"
+    else:
+        try:
+            made, lines = _class_with(own, names)
+        except _residuals.Refused as reason:
+            refused = f"{where} cannot be rewritten: {reason}"
+    reasons = {each: _reason_apart(norm) if each in lines else refused or f"{where} adds nothing in front of it"
+               for each, norm in norms.items()}
+    if None in reasons.values():
+        module.__class__ = made
+    for each, reason in reasons.items():
+        full = f"{name}.{each}" if name else each
+        if reason is None:
+            report.fused[full] = f"{where}, {os.path.basename(own.forward.__code__.co_filename)}:{lines[each]}"
+        else:
+            report.apart[full] = reason
+
+
+def replace(model, norms=None, strict=False, residuals=True):
     """Makes the norms of a model run on normc, and returns a Report.
 
     A module stays the same object, with its parameters, buffers, hooks and names: only its class changes, so tied
-    and wrapped modules keep working. `norms`: the types of torch.nn to replace; None: all that normc has.
-    `strict`: raises if a norm is left. Undo: `module.__class__ = torch.nn.LayerNorm`.
+    and wrapped modules keep working. `norms`: the types to replace, of torch.nn or of the model; None: all that normc
+    has. RMS norms that a model defines itself are replaced if the graph of their forward is known (docs/hosts.md).
+    `strict`: raises if a norm is left. `residuals`: where the forward of a block adds in front of a norm, one kernel
+    does both. Undo: `module.__class__ = torch.nn.LayerNorm`, or the class of the model.
     """
-    wanted = tuple(_TYPES) if norms is None else tuple(norms)
-    report, seen = Report([], {}), set()
-    for name, module in model.named_modules():
-        if not isinstance(module, wanted) or id(module) in seen:
+    report, seen, with_form = Report([], {}), set(), {}
+    for name, module in list(model.named_modules()):
+        if not (isinstance(module, tuple(norms or _TYPES)) or (norms is None and _is_own(module))) or id(module) in seen:
             continue
         seen.add(id(module))
-        reason = _reason_to_leave(module)
-        if reason is None:
-            module.__class__ = _TYPES[type(module)]
+        made = _class_for(module)
+        if not isinstance(made, str):
+            module.__class__ = made
             report.replaced.append(name)
-        elif "already" not in reason:
-            report.left[name] = reason
+            if residuals and hasattr(made, "_residual_form"):
+                with_form[id(module)] = module
+        elif "already" not in made:
+            report.left[name] = made
+    for name, module in list(model.named_modules()) if with_form else ():
+        children = {each: child for each, child in module.named_children() if id(child) in with_form}
+        if children:
+            _fuse(name, module, children, report)
     if strict and report.left:
         raise RuntimeError(str(report))
     return report

@@ -17,6 +17,8 @@ class Norm(StateKept, torch.nn.Module):
     options     what the norm leaves open: {"groups": 32}
     numbers     values that replace those of the text: {"epsilon": 1e-6}
     affine      False: a factor of 1 and a bias of 0
+    round       "normalized": forward rounds what the affine takes to the type of x, if that has 16 bits, as the code
+                of Llama does; for norms of rows (docs/language.md)
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
                 "channels_first": [batch, features, positions...]
     commit      when the state takes what a training step makes, for norms whose backward changes it:
@@ -26,12 +28,13 @@ class Norm(StateKept, torch.nn.Module):
 
     forward(x, mask=None, **around): mask is True for real rows, where the norm has a padding rule. `around` are the
     tensors that its text has beside x: residual, gate, mod_scale, mod_shift, rope_cos, rope_sin
-    (docs/around-a-norm.md). Returns y, or (y, residual_out) for a norm with a stream of residuals. The state is held
+    (docs/around-a-norm.md). A residual in front of the norm may have another type than x: that of the stream, which
+    residual_out and its gradients have too. Returns y, or (y, residual_out) for a norm with a stream. The state is held
     in f32 (f64 for a module in f64), whatever the module is cast to.
     """
 
-    def __init__(self, name, features, *, options=None, numbers=None, affine=True, layout="features_last",
-                 commit="backward", device=None, dtype=None):
+    def __init__(self, name, features, *, options=None, numbers=None, round=None, affine=True,
+                 layout="features_last", commit="backward", device=None, dtype=None):
         super().__init__()
         if commit not in _COMMITS:
             raise ValueError(f"commit is {commit!r}; known are {', '.join(map(repr, _COMMITS))}")
@@ -39,8 +42,9 @@ class Norm(StateKept, torch.nn.Module):
         if layout not in shapes:
             raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, shapes))}")
         self.features, self.commit_at = features, commit
-        self.text = _library.text(name, shapes[layout], options, numbers)
+        self.text = _library.text(name, shapes[layout], options, numbers, round)
         known = _ops.library.facts(self.text, "forward", "f32", "")
+        _library.check_rounding(_ops.library, self.text)
         unknown = set(numbers or ()) - set(known["numbers"]) - set(_ops.library.facts(self.text, "backward", "f32", "")["numbers"])
         if unknown:
             raise ValueError(f"{name} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known['numbers']))}")

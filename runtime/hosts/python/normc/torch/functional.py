@@ -14,11 +14,11 @@ __all__ = ["group_norm", "instance_norm", "layer_norm", "norm", "rms_norm"]
 _texts = {}
 
 
-def row_text(norm, shape, eps):
+def row_text(norm, shape, eps, round=None):
     """Returns the text of a norm of [..., *shape], a tuple."""
-    key = norm, shape, eps
+    key = norm, shape, eps, round
     if key not in _texts:
-        _texts[key] = text(norm, f"*x{math.prod(shape)}", numbers={"epsilon": eps})
+        _texts[key] = text(norm, f"*x{math.prod(shape)}", numbers={"epsilon": eps}, round=round)
     return _texts[key]
 
 
@@ -47,17 +47,18 @@ def _check_shape(input, normalized_shape):
         )
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """As torch.nn.functional.layer_norm."""
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, round=None):
+    """As torch.nn.functional.layer_norm. round="normalized": as of rms_norm."""
     _check_shape(input, normalized_shape)
-    return normalize(row_text("layer_norm", tuple(normalized_shape), eps), input, weight, bias)
+    return normalize(row_text("layer_norm", tuple(normalized_shape), eps, round), input, weight, bias)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """As torch.nn.functional.rms_norm: `eps` None is the smallest relative difference of the input's type."""
+def rms_norm(input, normalized_shape, weight=None, eps=None, *, round=None):
+    """As torch.nn.functional.rms_norm: `eps` None is the smallest relative difference of the input's type.
+    round="normalized": what is multiplied by the weight is rounded to the input's type, as Llama's code does."""
     _check_shape(input, normalized_shape)
     eps = torch.finfo(input.dtype).eps if eps is None else eps
-    return normalize(row_text("rms_norm", tuple(normalized_shape), eps), input, weight)
+    return normalize(row_text("rms_norm", tuple(normalized_shape), eps, round), input, weight)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):

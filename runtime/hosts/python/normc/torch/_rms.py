@@ -1,0 +1,143 @@
+"""RMS norms that models define themselves, as Llama's code does: what a forward computes, by its graph."""
+
+import functools
+
+import torch
+import torch.fx
+
+from . import _autograd, _ops
+from .functional import row_text
+
+# The graph of a forward as text -> a norm, and its rounding. `wide` is a cast to f32, `cast` one to the type of x, x0
+# the normalized value in f32.
+_KNOWN = {
+    "mul(cast(x0),w)": ("rms_norm", "normalized"),  # Llama, Mistral, Qwen: the cast stands before the weight
+    "cast(mul(x0,w))": ("rms_norm", None),          # OLMo
+    "cast(mul(x0,wide(w)))": ("rms_norm", None),
+    "cast(mul(add(1,wide(w)),x0))": ("gemma_rms_norm", None),
+}
+_X0 = "mul(rsqrt(add(eps,mean(square(wide(x))))),wide(x))"
+
+
+def _name(target):
+    return target if isinstance(target, str) else getattr(target, "__name__", "")
+
+
+def _text(node, eps, types):
+    """Returns what a node of a graph computes as text, in one form for each way to write it; operands of a sum and of a
+    product are in order. `types` are nodes that are the type of x. Raises LookupError for what is not known."""
+    of = lambda each: _text(each, eps, types)
+    if not isinstance(node, torch.fx.Node):
+        if node == eps and isinstance(node, float):
+            return "eps"
+        if node in (1, 2) and isinstance(node, (int, float)):
+            return str(int(node))
+        raise LookupError(node)
+    if node.op == "placeholder":
+        return "x"
+    if node.op == "get_attr":
+        return {"weight": "w"}[node.target]
+    name, arguments, options = _name(node.target), node.args, node.kwargs
+    if name == "float" and len(arguments) == 1 and not options:
+        return f"wide({of(arguments[0])})"
+    if name == "to" and len(arguments) + len(options) == 2:
+        kind = options.get("dtype", arguments[-1])
+        if kind is torch.float32 or kind in types:
+            return f"{'wide' if kind is torch.float32 else 'cast'}({of(arguments[0])})"
+    if name == "type_as" and len(arguments) == 2 and not options and of(arguments[1]) == "x":
+        return f"cast({of(arguments[0])})"
+    if name in ("rsqrt", "square") and len(arguments) == 1 and not options:
+        return f"{name}({of(arguments[0])})"
+    if name == "pow" and len(arguments) == 2 and not options and of(arguments[1]) == "2":
+        return f"square({of(arguments[0])})"
+    if name == "mean":
+        given = dict(zip(("input", "dim", "keepdim"), arguments), **options)
+        if set(given) == {"input", "dim", "keepdim"} and given["dim"] in (-1, (-1,), [-1]) and given["keepdim"] is True:
+            return f"mean({of(given['input'])})"
+    if name in ("add", "mul") and len(arguments) == 2 and not options:
+        a, b = sorted(map(of, arguments))
+        return f"square({a})" if name == "mul" and a == b else f"{name}({a},{b})"
+    raise LookupError(node)
+
+
+def _form(graph, eps):
+    """Returns the norm of a graph, and its rounding; None if it is another function."""
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    types = {node for node in graph.nodes if node.target is getattr and node.args == (inputs[0], "dtype")}
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    try:
+        return _KNOWN.get(_text(output.args[0], eps, types).replace(_X0, "x0")) if len(inputs) == 1 else None
+    except LookupError:
+        return None
+
+
+def _eps_of(module):
+    found = {value for value in vars(module).values() if isinstance(value, float)}
+    return found.pop() if len(found) == 1 else None
+
+
+def recognized(module):
+    """Returns the norm, the rounding and the epsilon that a module is: one with a weight of each feature and no more,
+    whose forward is, in training and in evaluation, a graph that is known. None for any other."""
+    weight, eps = getattr(module, "weight", None), _eps_of(module)
+    one = [name for name, _ in module.named_parameters()] == ["weight"] and not any(True for _ in module.buffers())
+    if not one or any(True for _ in module.children()) or weight.dim() != 1 or eps is None:
+        return None
+    forms, before = set(), dict(vars(module))
+    try:
+        for mode in (True, False):
+            module.training = mode
+            forms.add(_form(torch.fx.Tracer().trace(module), eps))
+            if {**vars(module), "training": before["training"]} != before:
+                return None  # it remembers something
+    except Exception:  # what a trace cannot follow: any kind of error of the code that is traced
+        return None
+    finally:
+        vars(module).clear()
+        vars(module).update(before)
+    (form,) = forms if len(forms) == 1 else (None,)
+    return form and (*form, eps)
+
+
+class OwnRMSNorm:
+    """What a recognized module becomes: a class made of this one and its own. It runs its own forward for what is not
+    the same function: data or a weight in f64, and types that differ where the product is not cast."""
+
+    def _takes(self, x):
+        kinds = (torch.float32, torch.bfloat16, torch.float16)
+        one_type = self.weight.dtype == x.dtype or (self._is[1] is None and self.weight.dtype == torch.float32)
+        return (isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.dtype in kinds and one_type
+                and x.shape[-1:] == self.weight.shape and _ops.served(self._text(), _ops.types_of(x, self.weight)))
+
+    @classmethod
+    def text_of(cls, weight, suffix=""):
+        name, round, eps = cls._is
+        return row_text(name + suffix, weight.shape, eps, round)
+
+    def _text(self, suffix=""):
+        return self.text_of(self.weight, suffix)
+
+    def _residual_form(self, x):
+        return self._text("_residual") if self._is[0] == "rms_norm" and self._takes(x) else None
+
+    def forward(self, *given, **named):
+        if named or len(given) != 1 or not self._takes(*given):
+            return super().forward(*given, **named)
+        return _autograd.normalize(self._text(), *given, self.weight)
+
+    _forward_of_form = forward
+
+    def __reduce_ex__(self, protocol):
+        return _made, (type(self).__mro__[2], self._is), self.__getstate__()
+
+
+@functools.lru_cache(maxsize=None)
+def class_of(own, form):
+    """Returns the class that a module of the class `own` becomes."""
+    return type(own.__name__, (OwnRMSNorm, own), {"_is": form, "__module__": own.__module__, "__doc__": own.__doc__,
+                                                  "__qualname__": own.__qualname__})
+
+
+def _made(own, form):
+    made = class_of(own, form)
+    return made.__new__(made)
