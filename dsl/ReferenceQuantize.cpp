@@ -68,10 +68,15 @@ Scale scaleOf(const Call& call, const Tracked& largest) {
 Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
   const bool whole = call.spec.quantize->codes == Codes::Int8;
   const double unit = call.unit(), most = call.spec.quantize->largest();
-  Tracked code = {y.value / scale.divisor, y.magnitude / scale.divisor};
+  Tracked code = {y.value / scale.divisor, y.magnitude / scale.least};
   const double size = std::abs(code.value);
   // The errors of A, of D and of 1 / D; the product with it.
-  if (scale.largest.value > 0) code.magnitude += size * scale.largest.magnitude / scale.largest.value;
+  if (scale.largest.value > 0) {
+    const double relative = scale.largest.magnitude / scale.largest.value, left = 1 - unit * relative;
+    code.magnitude += size * relative;
+    code.magnitude = left > 0 ? code.magnitude / left : std::numeric_limits<double>::max();
+  }
+  code.magnitude = std::min(code.magnitude, 2 * most / unit);  // whatever A became
   code.magnitude += 4 * kRounding / kUnit * size;
   const double divisor = scale.divisor;
   code.magnitude += size * std::max(divisor / scale.least - 1, 1 - divisor / scale.most) / unit;

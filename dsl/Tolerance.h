@@ -69,10 +69,10 @@
 // Codes are y / D, D = A / qmax, A the largest |y| of a row or block, at least the floor. As a quotient a
 // code has the errors of y and of A; D, 1 / D and the product are four roundings more. The error of A is that
 // of the element that may be the largest. What an error moves into the next binade of e4m3 is rounded by half
-// an ulp of that one. A scale is
+// an ulp of that one. With a given D there is no A. Otherwise
 //
 //   magnitude of A      max(m(y_max), (max(|y| + u m(y)) - A) / u)
-//   magnitude of codes  m(y) / D + |y / D| (m(A) / A + 1/2)         given D: without m(A) / A
+//   magnitude of codes  (m(y) / D + |y / D| m(A) / A) / (1 - u m(A) / A) + |y / D| / 2
 //   magnitude of D      m(A) / qmax + |D| / 8
 //
 // Beyond the largest code the distance to it is taken from the error. A power of two has no rounding; but

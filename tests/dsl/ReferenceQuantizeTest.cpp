@@ -239,6 +239,47 @@ TEST(ReferenceQuantize, AGivenScaleIsOneThatDivides) {
             "error: 6 features do not divide into blocks of 4\n");
 }
 
+// Of outputs whose errors are up to half of the largest: any signs of these give codes and scales in bounds.
+TEST(ReferenceQuantize, CodesOfErroneousOutputsAreInBounds) {
+  for (const Codes codes : {Codes::Int8, Codes::E4M3})
+    for (const bool powerOfTwo : {false, true}) {
+      Spec spec = norm("centred", Reduce::Features, Center::Current, Moment::Central);
+      spec.scale = spec.bias = false;
+      Layer plain(spec, {1, 1, 4});
+      const Quantize quantize{.codes = codes, .powerOfTwo = powerOfTwo};
+      spec.quantize = quantize;
+      Layer coded(spec, {1, 1, 4});
+      plain.problem.data = plain.problem.params = coded.problem.data = coded.problem.params = DType::F32;
+      double most = 0;
+      for (double mean = 1; mean < 0x1p22; mean *= 1.25) {
+        const Vector x = {mean, mean + 0.1, mean + 1, mean - 0.7};
+        const Quantity y = plain.forward(x).outputs.at("y");
+        const ReferenceResult want = coded.forward(x);
+        constexpr double unit = 0x1p-21;  // that magnitudes are derived with
+        double largest = 0, error = 0;
+        for (int i = 0; i < 4; ++i)
+          largest = std::max(largest, std::abs(y.value[i])), error = std::max(error, unit * y.magnitude[i]);
+        if (error > largest / 2) break;
+        most = std::max(most, error / largest);
+        for (int signs = 0; signs < 16; ++signs) {
+          Vector wrong = y.value;
+          for (int i = 0; i < 4; ++i) wrong[i] += (signs >> i & 1 ? 1 : -1) * unit * y.magnitude[i];
+          Layer again(identity(quantize), {1, 1, 4});
+          const ReferenceResult got = again.infer(wrong);
+          for (const char* output : {"codes", "quant_scale_out"}) {
+            const bool isCode = output == std::string("codes");
+            const Agreement agreement =
+                compare(want.outputs.at(output), isCode ? stored(got, quantize) : values(got, output),
+                        toleranceOf(coded.problem, output, {1, 1, 4}));
+            EXPECT_TRUE(agreement.ok)
+                << output << ": " << agreement.text << ", mean " << mean << ", signs " << signs;
+          }
+        }
+      }
+      EXPECT_GT(most, 0.25) << "the errors were small";
+    }
+}
+
 TEST(ReferenceQuantize, TolerancesAreOfTheTypesOfTheCodes) {
   Problem problem;
   const auto of = [&](const Quantize& quantize, const char* output, DType data) {
