@@ -63,11 +63,11 @@ void HeldValues::whileHeld(bool stays, llvm::function_ref<void()> code) {
 void HeldValues::loadVectors(SlabOp slab) {
   const bool congruent = access_.byClasses();
   if (k_.s.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent)) return;
-  for (auto sweep : slab.getOps<SweepOp>())
+  for (auto sweep : slab.sweeps())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      if (!t.hasAxis(Axis::Feature) || t.isXSized()) continue;
-      if (!congruent && (!t.isWorkspace() || t.getAxes().size() != 1)) continue;
+      if (!t.hasAxis(Axis::Feature) || t.getAxes().size() != 1) continue;  // others differ from row to row
+      if (!congruent && !t.isWorkspace()) continue;
       for (int64_t k = 0; k < access_.positions(); ++k) {
         if (vector(t, k)) continue;
         const Position position = access_.ofTile(k);
