@@ -34,6 +34,11 @@ bool PairLowering::isPaired(int64_t lanes) const {
   return lanes > 1 && rope_.getInterleaved() && (!block || *block % 2 == 0);
 }
 
+bool PairLowering::hasWholeVectors(int64_t lanes) const {
+  const bool all = !rope_.getTurned() || rope_.getTurned() % lanes == 0;
+  return isUniform(lanes) || (isPaired(lanes) && isAligned(lanes) && all);
+}
+
 bool PairLowering::hasSides(Value width, int64_t step) const {
   const auto known = Loops::constant(width);
   return known && known == Loops::constant(run_) && !rope_.getTurned() && !rope_.getInterleaved() &&

@@ -94,14 +94,6 @@ std::optional<std::string> whyNoStrategy(const Problem& problem) {
 }
 
 std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
-  if (problem.spec->quantize && !isBackward(problem.entry))
-    return "quantized output: only MLIR for a CPU stores codes";
-  if (problem.spec->rope) return "`rope`: only MLIR for a CPU turns pairs of features";
-  if (problem.output && *problem.output != problem.data)
-    return "y of another type than x: only MLIR for a CPU stores it";
-  if (problem.roundsBeforeAffine()) return "round=normalized: only MLIR for a CPU rounds before the affine";
-  if (problem.stream && *problem.stream != problem.data)
-    return "a residual of another type than x: only MLIR for a CPU adds it";
   if (problem.layout == Layout::FeaturesLast) return std::nullopt;
   if (problem.spec->reduce == Reduce::Features)
     return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "
@@ -109,6 +101,17 @@ std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
            "channels";
   if (isOverRanks(problem.entry))
     return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
+  return std::nullopt;
+}
+
+std::optional<std::string> whyInMlirAlone(const Problem& problem) {
+  if (problem.spec->quantize && !isBackward(problem.entry)) return "quantized output: only MLIR stores codes";
+  if (problem.spec->rope) return "`rope`: only MLIR turns pairs of features";
+  if (problem.output && *problem.output != problem.data)
+    return "y of another type than x: only MLIR stores it";
+  if (problem.roundsBeforeAffine()) return "round=normalized: only MLIR rounds before the affine";
+  if (problem.stream && *problem.stream != problem.data)
+    return "a residual of another type than x: only MLIR adds it";
   return std::nullopt;
 }
 

@@ -37,6 +37,9 @@ std::optional<std::string> whyNoStrategy(const Problem&);
 /// Returns why MLIR for a CPU alone serves the problem; nothing where other targets do.
 std::optional<std::string> whyOnCpuAlone(const Problem&);
 
+/// Returns why MLIR alone serves the problem; nothing where Halide may, if `whyOnCpuAlone` has no reason.
+std::optional<std::string> whyInMlirAlone(const Problem&);
+
 /// Returns why a target that does not go through channels in the order of memory cannot serve the problem so;
 /// nothing where every target can.
 std::optional<std::string> whyIllegalOnSomeTarget(const Problem&, Strategy);

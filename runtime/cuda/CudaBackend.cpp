@@ -127,29 +127,41 @@ std::string CudaBackend::describe() const {
   return text;
 }
 
-/// Combines, by OR, all addresses and strides that have to be multiples of the alignment.
+/// Returns the bytes of an element of the X-sized operand with the widest ones.
+static int64_t widestBytes(const package::Kernel& kernel) {
+  int64_t widest = 1;
+  for (const Operand& operand : kernel.operands)
+    if (operand.role == Role::Tensor && operand.tensorShape == TensorShape::Elements &&
+        infoOf(operand.tensor).type != TypeRule::Mask)
+      widest = std::max(widest, int64_t(bytes(operand.type)));
+  return widest;
+}
+
+/// Combines, by OR, all addresses and strides that have to be multiples of the alignment: it is that of the
+/// widest X-sized operand, and others have to begin at a multiple of as many elements.
 bool CudaBackend::isAligned(const Call& call) const {
   const auto bits = [](const void* memory) { return reinterpret_cast<uintptr_t>(memory); };
-  const Operand* xSized = nullptr;
+  const int64_t line = kernel_.parts.channelsFirst() ? call.sizes.rows : call.sizes.features,
+                widest = widestBytes(kernel_);
   uintptr_t all = 0;
   for (size_t i = 0; i < kernel_.operands.size(); ++i) {
     const Operand& operand = kernel_.operands[i];
     if (operand.role == Role::Partial || operand.role == Role::Partials) continue;
     if (operand.role != Role::Tensor) all |= bits(call.operands[i].data);
     if (operand.role != Role::Tensor || infoOf(operand.tensor).type == TypeRule::Mask) continue;
-    const bool strided = operand.tensorShape == TensorShape::Elements;
-    if (strided) xSized = &operand;
+    const bool xSized = operand.tensorShape == TensorShape::Elements,
+               strided = xSized || operand.tensorShape == TensorShape::PerPair;
+    const int64_t narrower = xSized ? widest / bytes(operand.type) : 1;
+    if (xSized) all |= line * widest;
     if (operand.tensorShape == TensorShape::PerSegment && call.sizes.segments > 1)
       all |= call.sizes.features * bytes(operand.type);
     if (!call.tensors[operand.tensor]) continue;
     const View& view = call.views[operand.tensor];
-    all |= bits(view.data);
+    all |= bits(view.data) * narrower;
     if (!strided) continue;
-    if (view.outer > 1) all |= view.outerStride * view.width;
-    if (view.middle > 1) all |= view.middleStride * view.width;
+    if (view.outer > 1) all |= view.outerStride * view.width * narrower;
+    if (view.middle > 1) all |= view.middleStride * view.width * narrower;
   }
-  const int64_t line = kernel_.parts.channelsFirst() ? call.sizes.rows : call.sizes.features;
-  if (xSized) all |= line * bytes(xSized->type);
   return kernel_.alignment == 0 || (all & (kernel_.alignment - 1)) == 0;
 }
 

@@ -45,8 +45,7 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
               EXPECT_EQ(llvm::cantFail(bound->parse(candidate.schedule))->text(), candidate.schedule);
             }
             const bool rows = problem->spec->reduce == Reduce::Features;
-            const bool ofCpus = problem->spec->rope || (problem->spec->quantize && !isBackward(entry));
-            EXPECT_EQ(candidates.empty(), ofCpus || (channelsFirst && (isOverRanks(entry) || rows)))
+            EXPECT_EQ(candidates.empty(), channelsFirst && (isOverRanks(entry) || rows))
                 << bound->whyIllegal().value_or("no reason given");
             ++served;
           }

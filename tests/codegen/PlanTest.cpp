@@ -116,17 +116,17 @@ TEST(Plan, RowsWhoseFeaturesDoNotLieTogetherAreResidentOnACpuAlone) {
   EXPECT_EQ(whyOnCpuAlone(problemOf("layer_norm:forward@f32[*x*x64]")), std::nullopt);
 }
 
-TEST(Plan, ATypeOfATensorIsOfMlirForACpuAlone) {
-  EXPECT_EQ(whyOnCpuAlone(problemOf("rms_norm:forward@f32[*x64]{y=bf16}")).value_or(""),
-            "y of another type than x: only MLIR for a CPU stores it");
-  const Problem rounds = problemOf("rms_norm:forward@bf16[*x64]{round=normalized}");
-  EXPECT_EQ(whyOnCpuAlone(rounds).value_or(""),
-            "round=normalized: only MLIR for a CPU rounds before the affine");
-  EXPECT_EQ(whyOnCpuAlone(problemOf("rms_norm:backward@bf16[*x64]{round=normalized}")), std::nullopt);
-  const char* alone = "a residual of another type than x: only MLIR for a CPU adds it";
-  const Problem problem = problemOf("rms_norm_residual:forward@bf16[*x64]{stream=f32}");
-  EXPECT_EQ(whyOnCpuAlone(problem).value_or(""), alone);
-  EXPECT_EQ(llvm::cantFail(findTarget("sm_90"))->bind(problem)->whyIllegal().value_or(""), alone);
+TEST(Plan, HalideHasNeitherTypesOfSingleTensorsNorCodesNorPairs) {
+  auto why = [](const char* problem) { return whyInMlirAlone(problemOf(problem)).value_or(""); };
+  EXPECT_EQ(why("rms_norm:forward@f32[*x64]{y=bf16}"), "y of another type than x: only MLIR stores it");
+  EXPECT_EQ(why("rms_norm:forward@bf16[*x64]{round=normalized}"),
+            "round=normalized: only MLIR rounds before the affine");
+  EXPECT_EQ(why("rms_norm:backward@bf16[*x64]{round=normalized}"), "");
+  EXPECT_EQ(why("rms_norm_residual:forward@bf16[*x64]{stream=f32}"),
+            "a residual of another type than x: only MLIR adds it");
+  EXPECT_EQ(why("rms_norm_residual_int8:forward@f32[*x64]"), "quantized output: only MLIR stores codes");
+  EXPECT_EQ(why("rms_norm_residual_int8:backward@f32[*x64]"), "");
+  EXPECT_EQ(why("qk_norm_rope:forward@f32[*x64]{heads=2}"), "`rope`: only MLIR turns pairs of features");
 }
 
 TEST(Plan, ScaledGroupsMustLieTogether) {
@@ -282,8 +282,7 @@ TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
           if (!problem) continue;
           EXPECT_FALSE(cpu::strategies(*problem).empty()) << problem->text();
           const bool onCpuAlone =
-              (channelsFirst && (isOverRanks(entry) || norm.spec->reduce == Reduce::Features)) ||
-              norm.spec->rope || (norm.spec->quantize && !isBackward(entry));
+              channelsFirst && (isOverRanks(entry) || norm.spec->reduce == Reduce::Features);
           EXPECT_EQ(legalStrategies(*problem).empty(), onCpuAlone) << problem->text();
         }
 }

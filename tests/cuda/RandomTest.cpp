@@ -2,6 +2,7 @@
 // alone: random specs, shapes, types, layouts, masks and knobs, in random thread order.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 #include "dsl/Print.h"
@@ -22,8 +23,14 @@ struct Drawn {
 
 class Draw {
  public:
-  explicit Draw(uint64_t seed, bool clusters = false, std::optional<Entry> only = {})
-      : random_(seed), parts_(seed + 1000), clusters_(clusters), only_(only) {}
+  explicit Draw(uint64_t seed, bool clusters = false, std::optional<Entry> only = {},
+                Drawing drawing = Drawing::Plain)
+      : random_(seed),
+        parts_(seed + 1000),
+        types_(seed + 2000),
+        clusters_(clusters),
+        only_(only),
+        drawing_(drawing) {}
 
   Drawn kernel() {
     for (;;) {
@@ -68,7 +75,7 @@ class Draw {
 
   bool problem(Drawn& d) {
     Problem& p = d.problem;
-    p.spec = std::make_shared<const Spec>(randomSpec(random_()));
+    p.spec = std::make_shared<const Spec>(randomSpec(random_(), drawing_));
     const Spec& spec = *p.spec;
     p.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
     p.entry = only_.value_or(p.entry);
@@ -83,8 +90,21 @@ class Draw {
     for (const Groups& g : {spec.groups, spec.pre ? spec.pre->groups : Groups()})
       if (g.binding.empty()) groups = std::max(groups, g.count);
     d.features = groups * pick<int64_t>(1, 3, 7, 8, 16, 24, 33, 40, 64, 128);
+    if (spec.isQuantizedPer(QuantizePer::Block)) d.features *= spec.quantize->size;
+    if (spec.rope) d.features = std::lcm(4 * d.features, 2 * p.groups(spec.rope->groups));
     if (random_() % 4) p.features = d.features;
+    types(p);
     return bool(checkProblem(p));
+  }
+
+  /// Draws types of single tensors.
+  void types(Problem& p) {
+    const Spec& spec = *p.spec;
+    constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16};
+    if (drawing_ != Drawing::Quantized && types_() % 4 == 0) p.output = kTypes[types_() % 3];
+    if (spec.hasResidual(/*after=*/false) && types_() % 2) p.stream = kTypes[types_() % 3];
+    p.roundsNormalized =
+        (spec.scale || spec.bias) && bytes(p.data) == 2 && spec.reduce == Reduce::Features && types_() % 2;
   }
 
   /// Often legal; whyIllegal decides.
@@ -130,9 +150,10 @@ class Draw {
     return s;
   }
 
-  std::mt19937_64 random_, parts_;  ///< the second of how a run is divided
+  std::mt19937_64 random_, parts_, types_;  ///< the second of how a run is divided
   bool clusters_;
   std::optional<Entry> only_;
+  Drawing drawing_;
 };
 
 void agree(Draw draw) {
@@ -152,6 +173,8 @@ class EmulatedRandomSpecs : public testing::TestWithParam<uint64_t> {};
 class EmulatedRandomClusters : public testing::TestWithParam<uint64_t> {};
 class EmulatedRandomEntriesOverRanks : public testing::TestWithParam<uint64_t> {};
 class EmulatedRandomGradientsOfInference : public testing::TestWithParam<uint64_t> {};
+class EmulatedRandomCodes : public testing::TestWithParam<uint64_t> {};
+class EmulatedRandomPairs : public testing::TestWithParam<uint64_t> {};
 TEST_P(EmulatedRandomSpecs, AgreeWithTheReference) { agree(Draw(GetParam())); }
 TEST_P(EmulatedRandomGradientsOfInference, AgreeWithTheReference) {
   agree(Draw(GetParam(), /*clusters=*/false, Entry::InferBackward));
@@ -160,6 +183,13 @@ TEST_P(EmulatedRandomEntriesOverRanks, AgreeWithTheReference) {
   constexpr Entry kEach[] = {Entry::ForwardReduce, Entry::ForwardApply, Entry::BackwardReduce,
                              Entry::BackwardApply, Entry::Commit};
   agree(Draw(GetParam(), /*clusters=*/false, kEach[GetParam() % 5]));
+}
+TEST_P(EmulatedRandomCodes, AgreeWithTheReference) {
+  const Entry entry = GetParam() % 2 ? Entry::Forward : Entry::Infer;
+  agree(Draw(GetParam(), /*clusters=*/GetParam() % 4 == 0, entry, Drawing::Quantized));
+}
+TEST_P(EmulatedRandomPairs, AgreeWithTheReference) {
+  agree(Draw(GetParam(), /*clusters=*/GetParam() % 4 == 0, {}, Drawing::WithRope));
 }
 TEST_P(EmulatedRandomClusters, AgreeWithTheReference) { agree(Draw(GetParam(), /*clusters=*/true)); }
 
@@ -170,6 +200,10 @@ INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomEntriesOverRanks, testing::Range<u
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomEntriesOverRanks, testing::Range<uint64_t>(21, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(1, 21));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(21, 41));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomCodes, testing::Range<uint64_t>(1, 25));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomCodes, testing::Range<uint64_t>(25, 105));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomPairs, testing::Range<uint64_t>(1, 25));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomPairs, testing::Range<uint64_t>(25, 105));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 33));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomSpecs, testing::Range<uint64_t>(33, 81));
 

@@ -153,4 +153,11 @@ inline Spec randomQuantizedSpec(uint64_t seed) { return RandomSpec(seed).makeQua
 /// Returns that spec with `rope`, legal for a multiple of 16 features of at most 4 heads.
 inline Spec randomRopeSpec(uint64_t seed) { return RandomSpec(seed).makeWithRope(); }
 
+/// A clause that every spec of a draw has.
+enum class Drawing { Plain, Quantized, WithRope };
+inline Spec randomSpec(uint64_t seed, Drawing drawing) {
+  if (drawing == Drawing::Plain) return randomSpec(seed);
+  return drawing == Drawing::Quantized ? randomQuantizedSpec(seed) : randomRopeSpec(seed);
+}
+
 }  // namespace normc

@@ -3,14 +3,7 @@
 #include <numeric>
 #include <random>
 
-#include "tests/dsl/RandomSpec.h"
-
 namespace normc {
-
-static Spec specOf(Drawing drawing, uint64_t seed) {
-  if (drawing == Drawing::Plain) return randomSpec(seed);
-  return drawing == Drawing::Quantized ? randomQuantizedSpec(seed) : randomRopeSpec(seed);
-}
 
 Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only, Drawing drawing) {
   std::mt19937_64 random(seed), ofOutput(seed + 1);
@@ -20,7 +13,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
   };
   for (;;) {
     Drawn d;
-    d.problem.spec = std::make_shared<const Spec>(specOf(drawing, random()));
+    d.problem.spec = std::make_shared<const Spec>(randomSpec(random(), drawing));
     const Spec& spec = *d.problem.spec;
     d.problem.entry = pick(Entry::Forward, Entry::Backward, Entry::Forward, Entry::Backward, Entry::Infer);
     d.problem.entry = only.value_or(d.problem.entry);

@@ -1,6 +1,7 @@
 // A random problem of a random spec, for tests that take any legal mix of flags.
 #pragma once
 
+#include "tests/dsl/RandomSpec.h"
 #include "tests/end_to_end/Compiled.h"
 
 namespace normc {
@@ -11,9 +12,6 @@ struct Drawn {
   codegen::cpu::Schedule schedule;
   int64_t features;
 };
-
-/// A clause that every spec of a draw has.
-enum class Drawing { Plain, Quantized, WithRope };
 
 /// Problems that rules forbid are drawn again. `only`: the entry, which is drawn otherwise.
 Drawn draw(uint64_t seed, const codegen::cpu::Isa&, std::optional<Entry> only = {},

@@ -85,7 +85,7 @@ void CongruentRuns::forEachClass(llvm::function_ref<void(Units)> walk) {
 static SmallVector<TensorOp> accessedIn(SlabOp slab) {
   SmallVector<TensorOp> tensors;
   auto kernel = slab->getParentOfType<KernelOp>();
-  for (auto sweep : slab.getOps<SweepOp>())
+  for (auto sweep : slab.sweeps())
     for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
       for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
         auto t = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name));

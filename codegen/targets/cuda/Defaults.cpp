@@ -22,6 +22,7 @@ static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
 /// Returns the elements that a thread holds where `elements` were seen to fit. That was with x, and with dy
 /// in a backward; a residual or a gate takes its part of the registers.
 static int64_t fitting(int64_t elements, const KernelTraits& traits) {
+  if (traits.turns) elements /= 4;  // mates, angles and their addresses
   return traits.backward && traits.mostReads > 2 ? elements * 2 / traits.mostReads : elements;
 }
 
@@ -114,7 +115,7 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   s.hints = traits.rereads;
   s.vector = arch.accessBytes / traits.dataBytes;
   const int64_t whole = s.vector;
-  while (traits.width && traits.width % s.vector) s.vector /= 2;
+  while (traits.width % s.vector || traits.block % s.vector) s.vector /= 2;
   const bool anywhere = traits.peelable || (traits.congruent && traits.lines);
   if (anywhere && s.vector * traits.dataBytes < 8 && traits.width >= leastPeeled(whole)) s.vector = whole;
   if (traits.grouped && !traits.width && !traits.peelable) s.vector = 1;
@@ -130,8 +131,8 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
       if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: every sweep reads it
     }
     s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
-    bool small =
-        s.tile > 0 && s.tile * s.vector * traits.dataBytes < 64 && !traits.partials && !traits.runPartials;
+    bool small = s.tile > 0 && s.tile * s.vector * traits.dataBytes < 64 && !traits.partials &&
+                 !traits.runPartials && !traits.turns;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * traits.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
     // The next run takes registers, too. Larger blocks have none to spare, nor have long runs of narrow

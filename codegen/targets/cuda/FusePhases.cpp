@@ -35,7 +35,10 @@ static Names loadedIn(Operation* root) {
     auto add = [&](ArrayAttr list) {
       for (auto name : list.getAsRange<FlatSymbolRefAttr>()) names.insert(name.getValue());
     };
-    if (auto sweep = dyn_cast<SweepOp>(op)) add(sweep.getReads());
+    if (auto sweep = dyn_cast<SweepOp>(op)) {
+      add(sweep.getReads());
+      if (auto mates = sweep.getMates()) add(*mates);
+    }
     if (auto fold = dyn_cast<FoldOp>(op)) add(fold.getReads());
   });
   return names;
@@ -64,11 +67,14 @@ static void erase(KernelOp kernel, PhaseOp phase) {
   kernel->walk([&](FoldOp fold) { move(fold); });
 }
 
+/// True if a thread needs vectors of features for the elements that it has in registers alone: not for mates
+/// of these, nor for blocks of codes.
 static bool holdsColumns(PhaseOp phase, const Schedule& s) {
   auto kernel = phase->getParentOfType<KernelOp>();
   if (!kernel.featuresLast() || s.tile < 1 || s.shared) return false;
   for (auto slab : phase.getOps<SlabOp>()) {
-    if (!slab.hasSweeps()) return false;
+    if (!slab.hasSweeps() || !slab.getOps<BlocksOp>().empty()) return false;
+    if (llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getMates()); })) return false;
     if (slab.getKind() == SlabKind::Stream) continue;
     if (!slab.isPer(Axis::Row) || s.threads % (s.team * slab.groups())) return false;
   }

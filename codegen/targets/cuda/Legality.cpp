@@ -49,6 +49,8 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
            " holds what registers do not of a run, and this kernel keeps none in registers; legal: 0";
   if (traits.conditional)
     return shared + ", but whether rows of this kernel are read is known when it runs; legal: 0";
+  if (traits.mixed)
+    return shared + " holds elements of one width, and tensors of this kernel have several; legal: 0";
   if (s.rows != 1)
     return shared + " holds one row of a team, not rows = " + number(s.rows) +
            "; legal: rows = 1, or shared = 0";
@@ -85,6 +87,8 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
     return prefetch + " in bulk, a piece for a team of at least a warp, which has a row alone; here team = " +
            std::to_string(s.team) + " has one of " + std::to_string(traits.groups) +
            " groups of it; legal: 0 to " + std::to_string(kMostAhead + 1);
+  if (traits.mixed)
+    return prefetch + " elements of one width, and tensors of this kernel have several; legal: 0 or 1";
   if (s.vector * traits.dataBytes != kCopiedBytes)
     return prefetch + " 16 bytes at a time, and vector = " + std::to_string(s.vector) +
            " makes accesses of " + std::to_string(s.vector * traits.dataBytes) +
@@ -193,6 +197,9 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
   if (s.vector < 1 || s.vector > lanes || !llvm::isPowerOf2_64(s.vector))
     return "vector = " + number(s.vector) + "; legal: a power of two up to " + number(lanes) + ", the " +
            number(arch.accessBytes) + " bytes of one access on " + arch.name;
+  if (traits.block % s.vector)
+    return "vector = " + number(s.vector) + " does not divide a block of " + number(traits.block) +
+           " codes, which have one scale";
   if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
   if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
   if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";

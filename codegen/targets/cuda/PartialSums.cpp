@@ -20,7 +20,7 @@ void PartialSums::beginNone() {
 
 void PartialSums::begin(SlabOp slab) {
   beginNone();
-  for (auto sweep : slab.getOps<SweepOp>()) {
+  for (auto sweep : slab.sweeps()) {
     firstOf_[sweep] = tensors_.size();
     for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());

@@ -52,7 +52,7 @@ void PeeledRuns::beginStep(SlabOp slab, ArrayRef<Coordinates> units) {
   const TensorOp first = leading();
   SmallVector<TensorOp> others;
   slackBefore_ = slackAfter_ = 0;
-  for (auto sweep : slab.getOps<SweepOp>())
+  for (auto sweep : slab.sweeps())
     for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
       for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
         TensorOp t = f_.tensor(name.getValue());

@@ -109,12 +109,18 @@ static bool sweepsOver(PhaseOp phase) {
   return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
 }
 
+/// True if a run has blocks of codes, which begin where accesses may.
+static bool hasBlocks(PhaseOp phase) {
+  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !slab.getOps<BlocksOp>().empty(); });
+}
+
 static bool isPeelable(PhaseOp phase) {
+  if (hasBlocks(phase)) return false;
   bool adds = false;
   phase->walk([&](AccumulateOp) { adds = true; });
   return !adds && llvm::all_of(phase.getOps<SlabOp>(), [](SlabOp slab) {
     return slab.hasSweeps() && slab.getKind() == SlabKind::Run &&
-           llvm::all_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return sweep.getPartials().empty(); });
+           llvm::all_of(slab.sweeps(), [](SweepOp sweep) { return sweep.getPartials().empty(); });
   });
 }
 
@@ -131,7 +137,7 @@ static bool isCongruent(PhaseOp phase) {
                        slab.getOps<ProbeOp>().empty());
     bodies += !slab.getHead();
   }
-  return rows && bodies == 1 && !isPeelable(phase);
+  return rows && bodies == 1 && !hasBlocks(phase) && !isPeelable(phase);
 }
 
 /// The most bytes of shared memory in which sums are transposed. Two buffers share it if both fit.
@@ -225,15 +231,26 @@ Schedule peeled(const Schedule& s) {
 
 //===-- Traits of a kernel --------------------------------------------------------===//
 
+static int64_t bytesOf(TensorOp t) { return t.getType().getIntOrFloatBitWidth() / 8; }
+
+/// Returns the bytes of an element of the X-sized tensor with the widest ones; 0 if there is no such tensor.
+static int64_t widestBytes(KernelOp kernel) {
+  int64_t widest = 0;
+  for (auto t : kernel.getOps<TensorOp>())
+    if (t.isXSized()) widest = std::max(widest, bytesOf(t));
+  return widest;
+}
+
 KernelTraits traitsOf(KernelOp kernel) {
   KernelTraits traits;
   bool featuresLast = kernel.featuresLast();
   traits.features = kernel.getFeatures().value_or(0);
   traits.f64Statistics = kernel.getStatistics().isF64();
   for (auto t : kernel.getOps<TensorOp>()) {
-    if (t.isXSized()) traits.dataBytes = t.getType().getIntOrFloatBitWidth() / 8;
     traits.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
   }
+  if (const int64_t widest = widestBytes(kernel)) traits.dataBytes = widest;  // a commit has none
+  if (llvm::any_of(kernel.getOps<PhaseOp>(), hasBlocks)) traits.block = kernel.getBlock().value_or(0);
   traits.columnReads = traits.backward ? 2 : 1;
   traits.updatesState = traits.backward && llvm::any_of(kernel.getOps<TensorOp>(), [](TensorOp t) {
                           return t.getRole() == package::Role::StateOut;
@@ -254,6 +271,7 @@ KernelTraits traitsOf(KernelOp kernel) {
     bool adds = false;
     slab->walk([&](AccumulateOp) { adds = true; });
     if (!slab.hasSweeps()) return;
+    traits.turns |= llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getMates()); });
     const SlabKind kind = slab.getKind();
     const bool line = kind == SlabKind::Run, column = kind == SlabKind::Column;
     traits.streams |= kind == SlabKind::Stream;
@@ -261,33 +279,34 @@ KernelTraits traitsOf(KernelOp kernel) {
     traits.columns |= column;
     traits.blocks |= kind == SlabKind::Block;
     if (column) {
-      auto always = llvm::make_filter_range(slab.getOps<SweepOp>(),
-                                            [](SweepOp sweep) { return !sweep.getCondition(); });
+      auto always =
+          llvm::make_filter_range(slab.sweeps(), [](SweepOp sweep) { return !sweep.getCondition(); });
       traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
       traits.segmentColumns |= slab.isPer(Axis::Segment);
       traits.columnReads = std::max<int64_t>(traits.columnReads, readAlways(slab).size());
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
-      for (auto sweep : slab.getOps<SweepOp>()) traits.columnSums += sweep.getSums().size();
+      for (auto sweep : slab.sweeps()) traits.columnSums += sweep.getSums().size();
     }
     llvm::SmallPtrSet<mlir::Operation*, 4> read;
-    for (auto sweep : slab.getOps<SweepOp>())
+    for (auto sweep : slab.sweeps())
       for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
         if (auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)); t.isXSized())
           read.insert(t);
+    for (auto* t : read) traits.mixed |= bytesOf(mlir::cast<TensorOp>(t)) != traits.dataBytes;
     traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
     if (column || kind == SlabKind::Stream) return;
     traits.reads = std::max<int64_t>(traits.reads, read.size());
     const int64_t groups = slab.groups();
     if (line)
       traits.conditional |=
-          llvm::any_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
+          llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
     if (featuresLast) {
       traits.grouped |= groups > 1;
       if (line) traits.groups = groups;
       traits.width = traits.features / groups;
     }
     traits.runPartials |= adds;
-    for (auto sweep : slab.getOps<SweepOp>()) {
+    for (auto sweep : slab.sweeps()) {
       int64_t here = 0;
       for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
         auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
@@ -310,7 +329,7 @@ KernelTraits traitsOf(const Problem& problem, Strategy strategy) {
 
 llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
   llvm::SmallVector<TensorOp> tensors;
-  for (auto sweep : slab.getOps<SweepOp>()) {
+  for (auto sweep : slab.sweeps()) {
     if (sweep.getCondition()) continue;
     for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
       auto t =
@@ -339,7 +358,7 @@ int64_t sharedSumBytes(const Schedule& s, int64_t partials) {
 static int64_t partialsOf(SlabOp slab) {
   auto kernel = slab->getParentOfType<KernelOp>();
   int64_t count = 0;
-  for (auto sweep : slab.getOps<SweepOp>())
+  for (auto sweep : slab.sweeps())
     for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
       count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
                    .hasAxis(kernel.contiguousAxis());
@@ -386,11 +405,7 @@ int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
   return s.threads / span * s.rows;
 }
 
-int64_t accessBytes(KernelOp kernel, const Schedule& s) {
-  for (auto t : kernel.getOps<TensorOp>())
-    if (t.isXSized()) return s.vector * t.getType().getIntOrFloatBitWidth() / 8;
-  return 0;
-}
+int64_t accessBytes(KernelOp kernel, const Schedule& s) { return s.vector * widestBytes(kernel); }
 
 //===-- Single elements ---------------------------------------------------------------===//
 

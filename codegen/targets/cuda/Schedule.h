@@ -66,11 +66,14 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
 /// The properties of a planned kernel that legality and defaults depend on.
 struct KernelTraits {
   bool lines = false, blocks = false, columns = false, streams = false;
-  int64_t dataBytes = 4;            ///< of an element of x
+  int64_t dataBytes = 4;            ///< of an element of the X-sized tensor with the widest ones
+  bool mixed = false;               ///< a slab reads elements that are narrower than these
   int64_t features = 0;             ///< 0: any
   int64_t groups = 1;               ///< of a line: runs that share a row
   bool grouped = false;             ///< features are divided into groups
   int64_t width = 0;                ///< of one run along the contiguous axis; 0: any
+  bool turns = false;               ///< a sweep reads the mates of its elements, and the angles of pairs
+  int64_t block = 0;                ///< features with one scale of codes; 0: no blocks
   int64_t partials = 0;             ///< sums per feature inside a line or a block
   bool runPartials = false;         ///< some partial is summed along the run, as with channels first
   int64_t reads = 1;                ///< X-sized tensors that one line or block reads
@@ -182,8 +185,8 @@ bool readsAgain(PhaseOp);
 /// has hints.
 llvm::SmallVector<TensorOp> lastAccessed(PhaseOp, const Schedule&);
 
-/// Returns the bytes of one access to an X-sized tensor. Pointers, strides and lengths must be multiples of
-/// it.
+/// Returns the bytes of one access to the X-sized tensor with the widest elements. Its pointer, strides and
+/// length must be multiples of it, those of a tensor with narrower elements of as many elements.
 int64_t accessBytes(KernelOp, const Schedule&);
 
 /// Returns the features that one block of a stream or of columns works on.

@@ -71,6 +71,24 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
       {}, &ahead->carried());
 }
 
+/// Walks the blocks of codes of a run. Each is of one warp of the team, or of all of a smaller team, which
+/// reads its elements again: they need not be those that its threads have in registers.
+void TeamLowering::blocksOfRun(BlocksOp op, Replicas& replicas) {
+  const Run run = run_;
+  const int64_t team = std::min<int64_t>(s_.team, kWarp);
+  run_.width = blockWidth_ = f_.blockWidth();
+  run_.place.team = team;
+  run_.place.lane = l_.rem(run.place.lane, l_.index(team));
+  const Value first = l_.div(run.begin, run_.width), count = l_.div(run.width, run_.width);
+  l_.forEach(l_.div(run.place.lane, l_.index(team)), count, run.place.team / team, [&](Value n) {
+    const Value block = l_.add(first, n);
+    beginRun(l_.mul(block, run_.width));
+    for (Replica& r : replicas) r.at.block = block;
+    for (Operation& inner : op.getBody().front()) code(inner, replicas);
+  });
+  run_ = run, runBegin_ = run.begin, blockWidth_ = {};
+}
+
 void TeamLowering::blocks(SlabOp s) {
   run_.place = k_.placeOf(s_.team);
   run_.width = runWidth(s);

@@ -36,7 +36,8 @@ class TeamLowering : SlabLowering {
   struct Sweep : SweepParts {
     Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}
     llvm::SmallVector<TensorOp> xSizedReads() const {
-      return llvm::filter_to_vector(reads, [](TensorOp t) { return t.isXSized(); });
+      return llvm::filter_to_vector(llvm::ArrayRef(reads).take_front(firstMate),
+                                    [](TensorOp t) { return t.isXSized(); });
     }
     size_t firstPartial = 0;  ///< of its partials among all of the slab
     struct Pending {
@@ -63,6 +64,7 @@ class TeamLowering : SlabLowering {
   void placeUnit(Replica&, mlir::Value first, int64_t r, mlir::Value end,
                  llvm::function_ref<void(mlir::Value)> set);
   void body(SlabOp, Replicas&);
+  void code(mlir::Operation&, Replicas&);
   bool isHoisted() const;
   void computeHoisted();
   bool kept(const Replica&, TensorOp, mlir::Value) override;
@@ -79,6 +81,7 @@ class TeamLowering : SlabLowering {
   void lines(SlabOp);
   void linesFrom(SlabOp, Units, bool together, mlir::Value mine);
   void blocks(SlabOp);
+  void blocksOfRun(BlocksOp, Replicas&);
 
   //===-- Sweeps (TeamSweeps.cpp) -------------------------------------------------===//
   Sweep prepare(SweepOp);
@@ -94,6 +97,7 @@ class TeamLowering : SlabLowering {
   void alongShared(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   void sumEnds(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, PositionOf, llvm::MutableArrayRef<mlir::Value> sums);
+  mlir::Value ofPair(const Sweep&, size_t read, const Coordinates&, int64_t lanes, mlir::Value condition);
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
 

@@ -281,23 +281,22 @@ void TeamLowering::body(SlabOp s, Replicas& replicas) {
     for (auto probe : s.getOps<ProbeOp>())
       for (StringRef name : probe.tensors())
         if (TensorOp t = f_.tensor(name); t.isXSized()) held_.fetch(t, replicas);
-  for (Operation& op : s.getBody().front()) {
-    auto sweep = dyn_cast<SweepOp>(op);
-    if (sweep)
-      for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
-        beforeRead(f_.tensor(name.getValue()));
-    if (!sweep) {
-      for (Replica& r : replicas) scalarOp(op, r);
-    } else if (kind_ == Kind::Run) {
-      lineSweep(sweep, replicas);
-    } else if (kind_ == Kind::Block) {
-      blockSweep(sweep, replicas);
-    } else {
-      state_.beforeSweep(sweep);
-      columnSweep(sweep, replicas);
-    }
-  }
+  for (Operation& op : s.getBody().front()) code(op, replicas);
   state_.storeAll();
+}
+
+void TeamLowering::code(Operation& op, Replicas& replicas) {
+  if (auto blocks = dyn_cast<BlocksOp>(op)) return blocksOfRun(blocks, replicas);
+  auto sweep = dyn_cast<SweepOp>(op);
+  if (!sweep) {
+    for (Replica& r : replicas) scalarOp(op, r);
+    return;
+  }
+  for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
+  if (kind_ == Kind::Run) return lineSweep(sweep, replicas);
+  if (kind_ == Kind::Block) return blockSweep(sweep, replicas);
+  state_.beforeSweep(sweep);
+  columnSweep(sweep, replicas);
 }
 
 /// Lets one thread store. If all threads of a task run the same scalar code, the store is deferred to its
@@ -330,7 +329,7 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
     };
     first(Axis::Feature,
           kind_ == Kind::Column ? l_.add(replica.at.feature, run_.place.lane) : replica.at.feature);
-    first(Axis::Group, replica.at.group);
+    if (!t.hasAxis(Axis::Block)) first(Axis::Group, replica.at.group);  // blocks lie in groups
   }
   if (wait)
     state_.defer(t, condition, std::move(store));

@@ -44,8 +44,10 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       Value v = s.shared[i] && (!access_->anywhere() || access_->byClasses())
                     ? common[i]
                     : Value();  // peeled runs begin each at its own element
-      if (!v && position.index >= 0) v = held_.vector(t, position.index);
-      if (!v && position.index >= 0) v = held_.find(t, r, position.index);
+      const bool pair = i >= s.firstMate || t.hasAxis(Axis::Pair);
+      if (!v && !pair && position.index >= 0) v = held_.vector(t, position.index);
+      if (!v && !pair && position.index >= 0) v = held_.find(t, r, position.index);
+      if (!v && pair) v = ofPair(s, i, at, lanes, k_.both(replica.active, position.inside));
       if (!v) {
         // Rows that a column keeps may be behind the last segment.
         const bool guarded = t.isXSized() || (column && t.hasAxis(Axis::Segment) && t.hasAxis(Axis::Feature));
@@ -96,6 +98,22 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       partials_.add(partial++, position, only(position.inside, sum));
     }
   }
+}
+
+/// Loads what belongs to the pairs of an access that `rope` turns: elements of the mates, and the angles.
+/// From memory: another thread has them in registers.
+Value TeamLowering::ofPair(const Sweep& s, size_t read, const Coordinates& at, int64_t lanes,
+                           Value condition) {
+  const bool whole = !lanes || (!access_->anywhere() && PairLowering(l_, f_).hasWholeVectors(lanes));
+  const Type type = lanes ? k_.vectorType() : f_.statistics();
+  return k_.loadWhere(condition, type, [&] {
+    if (whole) return Values{loadRead(s, read, at, lanes, {})};
+    return Values{k_.lanesOf([&](int64_t lane) {
+      Coordinates there = at;
+      there.feature = l_.add(at.feature, l_.index(lane));
+      return loadRead(s, read, there, 0, {});
+    })};
+  })[0];
 }
 
 void TeamLowering::storePending(Sweep& s) {
@@ -158,7 +176,7 @@ void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Valu
 
 void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& sums) {
   for (Replica& r : replicas) hoist(s, r);
-  if (s_.tile > 0) {
+  if (s_.tile > 0 && !blockWidth_) {
     held_.whileHeld(holds(), [&] { alongTile(s, replicas, sums); });
     return storePending(s);
   }
@@ -197,7 +215,7 @@ void TeamLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Values& su
   };
   levels(l_.index(0), whole, together);
   if (together > 1) levels(whole, count, 1);
-  sumEnds(s, replicas, sums);
+  if (!blockWidth_) sumEnds(s, replicas, sums);
   storePending(s);
 }
 
@@ -245,7 +263,8 @@ bool TeamLowering::alwaysUnder(Value condition) {
 void TeamLowering::lineSweep(SweepOp op, Replicas& replicas) {
   Sweep s = prepare(op);
   Values sums = k_.identities(s.combinersOf(replicas.size(), 1), k_.vectorType());
-  if (holds() && op.getCondition() && alwaysUnder(op.getCondition()))  // read once, for all of these sweeps
+  if (holds() && !blockWidth_ && op.getCondition() &&
+      alwaysUnder(op.getCondition()))  // read once, for all of these sweeps
     held_.fetch(s.xSizedReads(), replicas, mapped(op.getCondition(), replicas[0].values));
   where(op, replicas[0].values, sums, [&] { along(s, replicas, sums); });
   endSums(s, replicas, sums);
@@ -257,7 +276,10 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
   const auto combiners = s.combinersOf(replicas.size(), 1);
   if (s_.vector > 1)
     for (auto [i, v] : llvm::enumerate(sums)) v = horizontal(v, combiners[i]);
-  tree_.overRun(sums, run_.place, combiners);
+  if (blockWidth_)
+    tree_.overTeam(sums, run_.place.team, combiners);
+  else
+    tree_.overRun(sums, run_.place, combiners);
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     size_t slot = r * s.slots;
     for (auto [k, result] : llvm::enumerate(s.op.getSums())) replica.values.map(result, sums[slot++]);

@@ -54,6 +54,7 @@ static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedu
 }
 
 std::optional<std::string> whyIllegal(const Problem& problem) {
+  if (auto reason = whyInMlirAlone(problem)) return reason;
   if (!isOverRanks(problem.entry)) return whyOnCpuAlone(problem);
   return "the Halide generator has no partials, which are f64 beside other types: MLIR compiles entries over "
          "ranks";
