@@ -149,6 +149,31 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
   for (const Json& at : {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32})})
     EXPECT_EQ(with("at", at),
               damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
+  EXPECT_EQ(with("norm", std::string(16385, 'n')),
+            damaged("norm has 16385 bytes; it must have at most 16384"));
+  EXPECT_EQ(with("toolchain", {{"llvm", std::string(1025, '2')}}),
+            damaged("llvm has 1025 bytes; it must have at most 1024"));
+  Json::object_t tools;
+  for (int i = 0; i < 65; ++i) tools[std::to_string(i)] = "1";
+  EXPECT_EQ(with("toolchain", tools), damaged("toolchain has 65 entries; it must have at most 64"));
+}
+
+TEST_F(Bundle, APlanThatIsNoJsonIsSaid) {
+  pack({"right"});
+  std::ifstream file(folder_ + "/plan.json");
+  const std::string plan{std::istreambuf_iterator<char>(file), {}};
+  const auto with = [&](const std::string& text) {
+    std::ofstream(folder_ + "/plan.json") << text;
+    return error();
+  };
+  const std::string none = folder_ + "/plan.json is damaged: it is no JSON object; export the bundle again";
+  const size_t rows = plan.find("\"rows\": ") + 8;
+  // What prints a value recurses as deep as it is nested.
+  EXPECT_EQ(with(plan.substr(0, rows) + std::string(200000, '[') + std::string(200000, ']') +
+                 plan.substr(plan.find(',', rows))),
+            none);
+  EXPECT_EQ(with(plan + std::string(1, '\0')), none);
+  EXPECT_EQ(with(plan.substr(0, plan.size() / 2)), none);
 }
 
 TEST_F(Bundle, PathsOfAPlanStayInItsFolder) {
