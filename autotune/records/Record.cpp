@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autotune/records/ParseJson.h"
+#include "runtime/abi/Sizes.h"
 #include "runtime/package/Sha256.h"
 
 namespace normc::tune {
@@ -125,6 +126,9 @@ Record fromJson(const Json& json) {
   r.task = {problemAt(task, "problem"), textAt(task, "norm"),         wholeAt(task, "segments", 0),
             wholeAt(task, "rows", 0),   wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
             textAt(task, "policy")};
+  // Readers multiply the sizes.
+  if (package::multiply(package::multiply(r.task.segments, r.task.rows), r.task.features) > kMostWhole)
+    throw Unusable();
   const Json& device = objectAt(json, "device");
   r.device = {textAt(device, "kind"), textAt(device, "arch"), textAt(device, "name"), {}};
   const Json& facts = objectAt(device, "facts");

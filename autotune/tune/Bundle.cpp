@@ -22,7 +22,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kPlanSchema = 1;
-constexpr int kMostSteps = 1 << 16;
+/// The most axes of a grid of schedules, and the last step along each. A search looks at every place beside a
+/// point.
+constexpr size_t kMostAxes = 32;
+constexpr int kMostSteps = 255;
 /// Texts of a toolchain are short, so that a record holds all of them.
 constexpr size_t kMostToolText = 1 << 10;
 
@@ -113,10 +116,10 @@ Task taskOf(const Json& json) {
 /// Returns a point of the grid of schedules: axes, and steps along each.
 std::vector<int> placeOf(const Json& json) {
   const auto at = json.get<std::vector<int64_t>>();
-  if (at.empty() ||
+  if (at.empty() || at.size() > kMostAxes ||
       std::any_of(at.begin(), at.end(), [](int64_t step) { return step < 0 || step > kMostSteps; }))
-    throw BadValue{"at is " + json.dump() + "; it must be whole numbers from 0 to " +
-                   std::to_string(kMostSteps) + ", one at least"};
+    throw BadValue{"at is " + json.dump() + "; it must be 1 to " + std::to_string(kMostAxes) +
+                   " whole numbers from 0 to " + std::to_string(kMostSteps)};
   return {at.begin(), at.end()};
 }
 

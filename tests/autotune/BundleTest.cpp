@@ -146,9 +146,11 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
       damaged("layer_norm:forward@f32[*x24], 8589934592 rows, 1 thread, warm has more than 2^33 elements"));
   EXPECT_EQ(with("threads", -1), damaged("threads is -1; it must be a whole number from 0 to 65536"));
   EXPECT_EQ(with("policy", "hot"), damaged("policy is hot; it must be warm, cold or pipeline"));
-  for (const Json& at : {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32})})
+  const Json many(std::vector<int>(33, 1));  // each place beside a point is looked at
+  for (const Json& at :
+       {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32}), Json::array({0, 256}), many})
     EXPECT_EQ(with("at", at),
-              damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
+              damaged("at is " + at.dump() + "; it must be 1 to 32 whole numbers from 0 to 255"));
   EXPECT_EQ(with("norm", std::string(16385, 'n')),
             damaged("norm has 16385 bytes; it must have at most 16384"));
   EXPECT_EQ(with("toolchain", {{"llvm", std::string(1025, '2')}}),

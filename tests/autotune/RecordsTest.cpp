@@ -183,6 +183,16 @@ TEST_F(Records, AConclusionThatIsNoneIsDamage) {
   for (const char* verdict : {"maybe", "ok"}) EXPECT_FALSE(isRead("verify", verdict, 0.5)) << verdict;
 }
 
+TEST_F(Records, SizesWhoseProductIsTooLargeAreDamage) {
+  Record record = sample();
+  record.task.segments = record.task.rows = int64_t(1) << 25, record.task.features = 1;
+  EXPECT_TRUE(readLine(lineOf(record)).record);
+  record.task.features = 2;
+  EXPECT_FALSE(readLine(lineOf(record)).record) << "who reads it multiplies them";
+  record.task.segments = record.task.rows = record.task.features = kMostWhole;
+  EXPECT_FALSE(readLine(lineOf(record)).record);
+}
+
 TEST_F(Records, AChoiceWithoutSamplesIsDamage) {
   Record choice = sample();
   choice.kind = "choice", choice.conclusion = Conclusion{"won", 0.5, 0.4, 0.6};

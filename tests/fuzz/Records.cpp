@@ -3,6 +3,8 @@
 
 #include "autotune/records/Database.h"
 #include "autotune/records/Standing.h"
+#include "autotune/tune/Choose.h"
+#include "autotune/tune/Hints.h"
 #include "tests/fuzz/Lines.h"
 #include "tests/fuzz/Target.h"
 
@@ -28,6 +30,28 @@ tune::Database databaseOfAll(const std::vector<std::string>& lines) {
   tune::Database database;
   for (const std::string& line : lines) database.add(line + "\n");
   return database;
+}
+
+/// Asks for a schedule for the task of a choice, as compiling and tuning do.
+void checkChoice(const tune::Record& choice, const tune::Database& database) {
+  const tune::Site site{choice.device, choice.toolchain};
+  const tune::Pick pick =
+      tune::pickFor(choice.task, site, database, [](const tune::Record&) { return true; });
+  require(!pick.origin.empty() && !pick.rungs.empty(), "a schedule has an origin");
+  require(!pick.record || pick.record->kind == "choice", "what is picked is a choice");
+  const bool stands = tune::reasonRejected(choice, database.records).empty();
+  require(!stands || pick.record || pick.origin.starts_with("default, tied"),
+          "a choice that stands is found");
+  require(!tune::tunedSizes(database, choice.task.problem, choice.task.norm, choice.device).empty(),
+          "the sizes of a choice are known");
+  const tune::Landscape landscape(
+      {{choice.generator, choice.schedule + "0", 1, {0, 0}}, {choice.generator, choice.schedule, 2, {0, 1}}},
+      0);
+  tune::Setting setting;
+  setting.task = choice.task, setting.device = choice.device, setting.toolchain = choice.toolchain;
+  tune::SearchOptions options;
+  tune::addHints(landscape, database.records, setting, options);
+  for (const size_t hint : options.hints) require(hint < landscape.size(), "a hint is a point");
 }
 
 }  // namespace
@@ -58,11 +82,13 @@ void records(std::string_view text) {
   require(again.missing(database).empty() && database.missing(again).empty(), "nothing is lost by merging");
   again.add(std::move(database));
   require(again.text() == merged, "merging what is there changes nothing");
+  size_t choices = 0;
   for (const tune::Record& record : again.records) {
     require(!tune::newer(record, record), "no record is newer than itself");
     if (record.kind == "choice") {
       (void)tune::reasonRejected(record, again.records);
       (void)tune::isSuperseded(record, again.records);
+      if (++choices <= 4) checkChoice(record, again);
     }
     require(!record.task.text().empty() && record.device.id().size() == 16, "a record names task and device");
   }
