@@ -99,7 +99,12 @@ std::vector<std::string> seedsOfProblems() {
       "batch_norm:forward_reduce@f64[*x3]",
       "power_norm:commit@f32[*x12]",
   };
-  for (const BuiltinNorm& norm : builtinNorms()) seeds.push_back(norm.name + ":forward@f32[*x64]{heads=2}");
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (const char* rest :
+         {":forward@f32[*x64]{heads=2}", ":forward@f32[*x64]", ":infer@f16[*x64x*]{layout=channels_first}",
+          ":backward@bf16[*x*x64]{heads=2,mask,params=bf16}", ":forward@bf16[*x64]{round=normalized,y=f32}",
+          ":backward@bf16[*x63]{heads=2,stream=f32}", ":forward_apply@f64[*x64]", ":commit@f32[*x*]"})
+      seeds.push_back(norm.name + rest);
   return seeds;
 }
 
