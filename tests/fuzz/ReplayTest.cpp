@@ -19,15 +19,15 @@ namespace fs = std::filesystem;
 
 /// Returns the text with a few bytes changed, as a fuzzer does.
 std::string mutated(std::string text, const std::string& other, std::mt19937_64& random) {
-  static const std::string kBytes(
+  static constexpr char kBytes[] =
       "{}[](),:=\"/.+-\n\t #?*@\0\x80\xff"
-      "0199eExnorm",
-      37);
+      "0199eExnorm";
+  const auto byte = [&] { return kBytes[random() % (sizeof kBytes - 1)]; };
   for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
     const size_t at = random() % (text.size() + 1), length = random() % 16;
     switch (random() % 6) {
       case 0:
-        text.insert(at, 1, kBytes[random() % kBytes.size()]);
+        text.insert(at, 1, byte());
         break;
       case 1:
         text.erase(at, length);
@@ -39,7 +39,7 @@ std::string mutated(std::string text, const std::string& other, std::mt19937_64&
         if (at < text.size()) text[at] = static_cast<char>(random() % 256);
         break;
       case 4:
-        if (at < text.size()) text[at] = kBytes[random() % kBytes.size()];
+        if (at < text.size()) text[at] = byte();
         break;
       case 5:
         text.replace(at, std::min(length, text.size() - at),
