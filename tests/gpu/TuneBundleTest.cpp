@@ -10,6 +10,7 @@
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
+#include "tests/gpu/Packed.h"
 
 namespace normc::test {
 namespace {
@@ -21,7 +22,6 @@ class TuneBundle : public testing::Test {
   TuneBundle() {
     std::string form = (std::filesystem::temp_directory_path() / "normc-bundle-XXXXXX").string();
     folder_ = mkdtemp(form.data());
-    std::ofstream(folder_ + "/one.npk", std::ios::binary) << layerNormPackage().bytes();
     run_.folder = folder_, run_.records = folder_ + "/results.jsonl", run_.worker = NORMC_WORKER;
     run_.cudaLibrary = NORMC_WORKING_DRIVER, run_.budget = 0.1;
   }
@@ -41,7 +41,7 @@ class TuneBundle : public testing::Test {
     shipped.setting.device = {"cuda", "sm_90", "", {}}, shipped.setting.toolchain = {{"normc", "test"}};
     for (const char* schedule : {"default", "other"}) {
       shipped.points.push_back({"hand", schedule, 1, {0, int(shipped.points.size())}});
-      shipped.made.push_back({"one.npk", schedule, ""});
+      shipped.made.push_back(packed(folder_, schedule));
     }
     std::ofstream(folder_ + "/plan.json") << planText({shipped});
   }
