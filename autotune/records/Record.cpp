@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "autotune/records/ParseJson.h"
+#include "runtime/abi/Sizes.h"
 #include "runtime/package/Sha256.h"
 
 namespace normc::tune {
@@ -11,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxLine = 1 << 20, kMaxSamples = 4096, kMaxText = 1 << 14;
+constexpr size_t kMaxLine = 1 << 20, kMaxSamples = 4096;
 constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", "wrong",
                                                           "crashed", "hung",    "duplicate"};
 /// Schema 1 has no status for duplicates: they were refusals with this reason, followed by the other
@@ -23,7 +25,7 @@ std::string hashOf(const std::string& text, size_t digits) { return runtime::sha
 /// Returns the reason, cut so that the line stays short enough to be read. Each byte that is not UTF-8 is
 /// written as three.
 std::string shortened(const std::string& reason) {
-  constexpr size_t kMost = kMaxText / 4;
+  constexpr size_t kMost = kMostText / 4;
   if (reason.size() <= kMost) return reason;
   size_t end = kMost;
   while (end > 0 && (reason[end] & 0xc0) == 0x80) --end;  // not within a character
@@ -39,7 +41,7 @@ std::string textAt(const Json& json, const char* key) {
   const auto at = json.find(key);
   if (at == json.end() || !at->is_string()) throw Unusable();
   std::string text = at->get<std::string>();
-  if (text.size() > kMaxText) throw Unusable();
+  if (text.size() > kMostText) throw Unusable();
   return text;
 }
 
@@ -59,7 +61,7 @@ double numberAt(const Json& json, const char* key) {
 
 const Json& objectAt(const Json& json, const char* key) {
   const auto at = json.find(key);
-  if (at == json.end() || !at->is_object() || at->size() > 64) throw Unusable();
+  if (at == json.end() || !at->is_object() || at->size() > kMostEntries) throw Unusable();
   return *at;
 }
 
@@ -109,6 +111,7 @@ Json toJson(const Record& r) {
 bool isConclusive(const Record& r) {
   if (r.kind != "choice" && r.kind != "verify") return true;
   if (!r.conclusion || !(r.conclusion->ratio > 0)) return false;
+  if (r.kind == "choice" && r.samples.empty()) return false;  // readers take their median
   const std::string& verdict = r.conclusion->verdict;
   if (verdict == "won" || verdict == "tie") return true;
   return r.kind == "verify" && (verdict == "slower" || std::find(kStatusNames.begin() + 1, kStatusNames.end(),
@@ -123,6 +126,9 @@ Record fromJson(const Json& json) {
   r.task = {problemAt(task, "problem"), textAt(task, "norm"),         wholeAt(task, "segments", 0),
             wholeAt(task, "rows", 0),   wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
             textAt(task, "policy")};
+  // Readers multiply the sizes.
+  if (package::multiply(package::multiply(r.task.segments, r.task.rows), r.task.features) > kMostWhole)
+    throw Unusable();
   const Json& device = objectAt(json, "device");
   r.device = {textAt(device, "kind"), textAt(device, "arch"), textAt(device, "name"), {}};
   const Json& facts = objectAt(device, "facts");
@@ -149,17 +155,6 @@ Record fromJson(const Json& json) {
   r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
   if (json.contains("stamp")) r.stamp = wholeAt(json, "stamp", 1);
   return r;
-}
-
-/// True if lists are nested deeply. The parser's stack grows with the depth, so such a line is not parsed.
-bool nestsDeeply(std::string_view text) {
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > 64) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -196,8 +191,8 @@ std::string lineOf(const Record& record) {
 
 Line readLine(std::string_view text) {
   Line line;
-  if (text.size() > kMaxLine || nestsDeeply(text)) return line;
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (text.size() > kMaxLine) return line;
+  Json json = parseJson(text);
   if (!json.is_object()) return line;
   try {
     const int64_t schema = wholeAt(json, "schema", 1);

@@ -19,6 +19,8 @@ using measure::Samples;
 
 inline constexpr int kSchema = 2;  ///< schema of a duplicate; other records have schema 1
 inline constexpr int64_t kMostWhole = int64_t(1) << 50;  ///< largest count in a record
+inline constexpr size_t kMostText = 1 << 14;             ///< most bytes of a text in a record
+inline constexpr size_t kMostEntries = 64;               ///< of a device's facts, and of a toolchain
 
 /// The subject of a tuning: all conditions that decide which schedule is best.
 struct Task {

@@ -11,6 +11,7 @@
 
 #include "autotune/measure/Machine.h"
 #include "autotune/measure/Policy.h"
+#include "autotune/records/ParseJson.h"
 #include "autotune/tune/Object.h"
 #include "autotune/tune/ThisDevice.h"
 
@@ -21,7 +22,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kPlanSchema = 1;
-constexpr int kMostSteps = 1 << 16;
+/// The most axes of a grid of schedules, and the last step along each. A search looks at every place beside a
+/// point.
+constexpr size_t kMostAxes = 32;
+constexpr int kMostSteps = 255;
+/// Texts of a toolchain are short, so that a record holds all of them.
+constexpr size_t kMostToolText = 1 << 10;
 
 Json toJson(const Shipped& s) {
   const Task& t = s.setting.task;
@@ -61,16 +67,40 @@ int64_t wholeOf(const Json& json, const char* key, int64_t least, int64_t most) 
   return value;
 }
 
+/// Returns a text that records hold too. Measurements of a longer one would be lost.
+std::string textOf(const Json& json, const char* key, size_t most = kMostText) {
+  std::string text = json.at(key);
+  if (text.size() > most)
+    throw BadValue{std::string(key) + " has " + std::to_string(text.size()) +
+                   " bytes; it must have at most " + std::to_string(most)};
+  return text;
+}
+
+std::map<std::string, std::string> toolchainOf(const Json& json) {
+  std::map<std::string, std::string> toolchain;
+  const Json& tools = json.at("toolchain");
+  if (tools.size() > kMostEntries)
+    throw BadValue{"toolchain has " + std::to_string(tools.size()) + " entries; it must have at most " +
+                   std::to_string(kMostEntries)};
+  for (const auto& [tool, version] : tools.get<Json::object_t>()) {
+    if (tool.size() > kMostToolText)
+      throw BadValue{"toolchain has a name of " + std::to_string(tool.size()) +
+                     " bytes; it must have at most " + std::to_string(kMostToolText)};
+    toolchain[tool] = textOf(tools, tool.c_str(), kMostToolText);
+  }
+  return toolchain;
+}
+
 ProblemText problemOf(const Json& json) {
   std::string why;
-  std::optional<ProblemText> problem = parseProblemText(json.at("problem").get<std::string>(), &why);
+  std::optional<ProblemText> problem = parseProblemText(textOf(json, "problem"), &why);
   if (!problem) throw BadValue{why};
   return *std::move(problem);
 }
 
 Task taskOf(const Json& json) {
   Task task{problemOf(json),
-            json.at("norm"),
+            textOf(json, "norm"),
             wholeOf(json, "segments", 1, kMostElements),
             wholeOf(json, "rows", 1, kMostElements),
             wholeOf(json, "features", 1, kMostElements),
@@ -86,10 +116,10 @@ Task taskOf(const Json& json) {
 /// Returns a point of the grid of schedules: axes, and steps along each.
 std::vector<int> placeOf(const Json& json) {
   const auto at = json.get<std::vector<int64_t>>();
-  if (at.empty() ||
+  if (at.empty() || at.size() > kMostAxes ||
       std::any_of(at.begin(), at.end(), [](int64_t step) { return step < 0 || step > kMostSteps; }))
-    throw BadValue{"at is " + json.dump() + "; it must be whole numbers from 0 to " +
-                   std::to_string(kMostSteps) + ", one at least"};
+    throw BadValue{"at is " + json.dump() + "; it must be 1 to " + std::to_string(kMostAxes) +
+                   " whole numbers from 0 to " + std::to_string(kMostSteps)};
   return {at.begin(), at.end()};
 }
 
@@ -107,12 +137,12 @@ Shipped fromJson(const Json& json) {
   Shipped s;
   s.setting.task = taskOf(json);
   s.setting.spec = json.at("spec");
-  s.setting.toolchain = json.at("toolchain").get<std::map<std::string, std::string>>();
-  s.setting.device.kind = json.at("device"), s.setting.device.arch = json.at("arch");
+  s.setting.toolchain = toolchainOf(json);
+  s.setting.device.kind = textOf(json, "device"), s.setting.device.arch = textOf(json, "arch");
   for (const Json& point : json.at("candidates")) {
-    s.points.push_back({point.at("generator"), point.at("schedule"), point.at("predicted"),
+    s.points.push_back({textOf(point, "generator"), textOf(point, "schedule"), point.at("predicted"),
                         placeOf(point.at("at")), point.value("family", "")});
-    s.made.push_back({packageOf(point), point.at("object"), ""});
+    s.made.push_back({packageOf(point), textOf(point, "object"), ""});
   }
   if (s.points.empty()) throw std::runtime_error("a task has no candidates");
   return s;
@@ -153,7 +183,7 @@ std::vector<Shipped> readPlan(const std::string& folder) {
     throw BundleError(BundleError::Missing,
                       "cannot read " + path + "; a bundle is a folder that `normc tune export` made");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parseJson(text);
   const auto damaged = [&](const std::string& what) {
     return BundleError(BundleError::Damaged, path + " is damaged: " + what + "; export the bundle again");
   };

@@ -20,7 +20,11 @@ ProblemText kindOf(const Task& task) {
   return kind;
 }
 
-double octaves(int64_t a, int64_t b) { return std::fabs(std::log2(double(a) / double(b))); }
+/// Returns the distance of two counts. A call without rows is as far from others as one of one row.
+double octaves(int64_t a, int64_t b) {
+  const auto atLeastOne = [](int64_t count) { return double(std::max<int64_t>(count, 1)); };
+  return std::fabs(std::log2(atLeastOne(a) / atLeastOne(b)));
+}
 
 int64_t totalRows(const Task& task) { return task.segments * task.rows; }
 

@@ -16,9 +16,11 @@ void addHints(const Landscape& landscape, const std::vector<Record>& records, co
     if (record.kind != "choice" || record.task.problem.head() != head) continue;
     const auto point = landscape.find(record.generator, record.schedule);
     if (!point || point == options.incumbent) continue;
+    const auto between = [](int64_t a, int64_t b) {  // a number, also for calls without rows
+      return std::fabs(std::log2(double(std::max<int64_t>(a, 1)) / double(std::max<int64_t>(b, 1))));
+    };
     const double octaves =
-        std::fabs(std::log2(double(record.task.features) / double(setting.task.features))) +
-        std::fabs(std::log2(double(record.task.rows) / double(setting.task.rows)));
+        between(record.task.features, setting.task.features) + between(record.task.rows, setting.task.rows);
     const auto [at, isNew] = far.emplace(*point, octaves);
     at->second = std::min(at->second, octaves);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "autotune/records/Standing.h"
@@ -16,6 +17,7 @@ constexpr double kLeastPatience = 5;
 /// Approximate seconds of one request for samples, which limits the delay of a stop.
 constexpr double kRequestSeconds = 2;
 constexpr size_t kAnswerShown = 200;
+constexpr double kForever = std::numeric_limits<double>::max();
 
 std::string nameOf(size_t point) { return std::to_string(point); }
 
@@ -28,11 +30,15 @@ std::string reasonOf(const Worker::Ended& ended) {
   return ended.log.empty() ? ended.how : ended.how + "; it said: " + ended.log;
 }
 
-std::runtime_error otherVersion(const std::string& worker, const Json& request, const Json& answer) {
+/// Returns the beginning of an answer.
+std::string shortened(const Json& answer) {
   const std::string text = answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.substr(0, kAnswerShown) + (text.size() > kAnswerShown ? "..." : "");
+}
+
+std::runtime_error otherVersion(const std::string& worker, const Json& request, const Json& answer) {
   return std::runtime_error(worker + " is of another version of normc: to `" +
-                            request.at("do").get<std::string>() + "` it answered " +
-                            text.substr(0, kAnswerShown) + (text.size() > kAnswerShown ? "..." : "") +
+                            request.at("do").get<std::string>() + "` it answered " + shortened(answer) +
                             "; install both from one build");
 }
 
@@ -45,6 +51,29 @@ auto shaped(const std::string& worker, const Json& request, const Json& answer, 
   } catch (const std::length_error&) {  // an impossible number of samples
   }
   throw otherVersion(worker, request, answer);
+}
+
+/// A number that no measurement gives: a candidate may write anywhere in the worker. Records do not hold it.
+struct Impossible {};
+
+int64_t countIn(const Json& json) {
+  if (!json.is_number_integer()) throw Impossible();
+  if (json < 0 || json > kMostWhole) throw Impossible();
+  return json.get<int64_t>();
+}
+
+/// Returns a number from `least` to `most`.
+double numberIn(const Json& json, double least, double most) {
+  const double value = json.get<double>();
+  if (!(value >= least && value <= most)) throw Impossible();
+  return value;
+}
+
+Samples timesIn(const Json& json) {
+  auto times = json.get<Samples>();
+  for (const double time : times)
+    if (!(time > 0 && std::isfinite(time))) throw Impossible();
+  return times;
 }
 
 std::string errorOf(const Json& answer) {
@@ -108,7 +137,16 @@ auto LiveLab::ask(const Json& request, double seconds, const Read& read) {
   const Json answer = worker().ask(request, seconds);
   if (const std::string error = shaped(callbacks_.worker, request, answer, errorOf); !error.empty())
     throw CannotDo(error);
-  return shaped(callbacks_.worker, request, answer, read);
+  try {
+    return shaped(callbacks_.worker, request, answer, read);
+  } catch (const Impossible&) {
+    worker_.reset();
+    throw Worker::Ended{
+        "answered " + shortened(answer) +
+            ", with a number that no measurement gives: a kernel may have written over it; so "
+            "it was ended",
+        ""};
+  }
 }
 
 void LiveLab::makeAll(const std::vector<size_t>& points) {
@@ -152,19 +190,22 @@ std::vector<Samples> LiveLab::sampleSome(const std::vector<size_t>& points, int 
   for (const size_t point : points) names.push_back(nameOf(point));
   const double expected =
       20 * std::max(callSeconds_, setting_.sampleSeconds) * double(rounds + kUntimed) * double(points.size());
-  return ask({{"do", "sample"}, {"names", names}, {"first", first}, {"rounds", rounds}},
-             std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience),
-             [&](const Json& answer) {
-               auto samples = answer.at("samples").get<std::vector<Samples>>();
-               const auto wrong = [&](const Samples& each) { return each.size() != size_t(rounds); };
-               if (samples.size() != points.size() || std::any_of(samples.begin(), samples.end(), wrong))
-                 throw std::length_error("samples");
-               disturbed_ += answer.at("disturbed").get<int64_t>();
-               const Json& loops = answer.at("loops");
-               loops_ = measure::fastest(loops_, {loops.at(0), loops.at(1)});
-               quietPatience_ = answer.at("patience");
-               return samples;
-             });
+  return ask(
+      {{"do", "sample"}, {"names", names}, {"first", first}, {"rounds", rounds}},
+      std::max(kLeastPatience, expected) + quietPatience_ + (callSeconds_ ? 0 : setting_.patience),
+      [&](const Json& answer) {
+        std::vector<Samples> samples;
+        for (const Json& each : answer.at("samples")) samples.push_back(timesIn(each));
+        const auto wrong = [&](const Samples& each) { return each.size() != size_t(rounds); };
+        if (samples.size() != points.size() || std::any_of(samples.begin(), samples.end(), wrong))
+          throw std::length_error("samples");
+        const int64_t disturbed = countIn(answer.at("disturbed"));
+        const Json& loops = answer.at("loops");
+        const measure::Loops measured{numberIn(loops.at(0), 0, kForever), numberIn(loops.at(1), 0, kForever)};
+        const double patience = numberIn(answer.at("patience"), -kForever, quietPatience_);
+        disturbed_ += disturbed, loops_ = measure::fastest(loops_, measured), quietPatience_ = patience;
+        return samples;
+      });
 }
 
 /// Throws if the default cannot be loaded: without it no comparison is possible. A lost device is detected
@@ -197,7 +238,7 @@ Screened LiveLab::judged(size_t point) {
   load(point);
   const double begin = secondsNow();
   const auto failure = ask({{"do", "gate"}, {"name", nameOf(point)}}, limit(), [&](const Json& gate) {
-    facts.trials = gate.at("trials"), facts.worst = gate.at("worst");
+    facts.trials = countIn(gate.at("trials")), facts.worst = numberIn(gate.at("worst"), 0, kForever);
     return gate.at("failure").get<std::string>();
   });
   longestGate_ = std::max(longestGate_, secondsNow() - begin);
@@ -303,7 +344,7 @@ double LiveLab::copySeconds(int reads, int writes) {
   try {
     load(landscape_.byDefault());
     return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}}, setting_.patience + quietPatience_,
-               [](const Json& answer) { return answer.at("seconds").get<double>(); });
+               [](const Json& answer) { return numberIn(answer.at("seconds"), 0, kForever); });
   } catch (const CannotDo&) {
     return 0;
   } catch (const Worker::Ended&) {

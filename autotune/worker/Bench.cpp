@@ -92,6 +92,7 @@ host::Plan Bench::plan(const host::Package& package, const std::vector<normc_num
 }
 
 void Bench::load(const Json& request) {
+  if (!context_) throw std::runtime_error("a candidate is loaded for a task; send the task first");
   Candidate candidate;
   candidate.package = std::make_unique<host::Package>(*context_, request.at("package").get<std::string>());
   candidate.plan = std::make_unique<host::Plan>(plan(*candidate.package));

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "autotune/records/ParseJson.h"
+
 namespace normc::tune {
 namespace {
 
@@ -186,7 +188,7 @@ Json Worker::ask(const Json& request, double seconds) {
   for (;;) {
     if (const size_t newline = received_.find('\n'); newline != received_.npos) {
       const std::string line = received_.substr(0, newline);
-      const Json answer = Json::parse(line, nullptr, false);
+      const Json answer = parseJson(line);
       received_.erase(0, newline + 1);
       if (answer.is_object()) return answered_ = true, answer;
       giveUp(false, line.empty() ? "an empty line" : line);

@@ -105,6 +105,7 @@ void JsonValue::write(std::string& text, size_t enough) const {
 }
 
 std::optional<JsonValue> parseJson(std::string_view text) {
+  if (text.find('\0') != text.npos) return std::nullopt;  // behind which the parser would read nothing
   std::optional<JsonValue> root(std::in_place);
   Builder builder(*root);
   if (!Parser::sax_parse(text.begin(), text.end(), &builder)) root.reset();

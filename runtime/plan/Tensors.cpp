@@ -156,7 +156,11 @@ normc_status sameShape(std::string_view name, const DLTensor& tensor, std::strin
   return NORMC_OK;
 }
 
-char* address(const DLTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
+/// Returns the address of the first element. The data of a tensor without elements may be null, from which no
+/// pointer has an offset.
+char* address(const DLTensor& tensor) {
+  return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset);
+}
 
 }  // namespace
 

@@ -146,9 +146,36 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
       damaged("layer_norm:forward@f32[*x24], 8589934592 rows, 1 thread, warm has more than 2^33 elements"));
   EXPECT_EQ(with("threads", -1), damaged("threads is -1; it must be a whole number from 0 to 65536"));
   EXPECT_EQ(with("policy", "hot"), damaged("policy is hot; it must be warm, cold or pipeline"));
-  for (const Json& at : {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32})})
+  const Json many(std::vector<int>(33, 1));  // each place beside a point is looked at
+  for (const Json& at :
+       {Json::array(), Json::array({-1}), Json::array({0, int64_t(1) << 32}), Json::array({0, 256}), many})
     EXPECT_EQ(with("at", at),
-              damaged("at is " + at.dump() + "; it must be whole numbers from 0 to 65536, one at least"));
+              damaged("at is " + at.dump() + "; it must be 1 to 32 whole numbers from 0 to 255"));
+  EXPECT_EQ(with("norm", std::string(16385, 'n')),
+            damaged("norm has 16385 bytes; it must have at most 16384"));
+  EXPECT_EQ(with("toolchain", {{"llvm", std::string(1025, '2')}}),
+            damaged("llvm has 1025 bytes; it must have at most 1024"));
+  Json::object_t tools;
+  for (int i = 0; i < 65; ++i) tools[std::to_string(i)] = "1";
+  EXPECT_EQ(with("toolchain", tools), damaged("toolchain has 65 entries; it must have at most 64"));
+}
+
+TEST_F(Bundle, APlanThatIsNoJsonIsSaid) {
+  pack({"right"});
+  std::ifstream file(folder_ + "/plan.json");
+  const std::string plan{std::istreambuf_iterator<char>(file), {}};
+  const auto with = [&](const std::string& text) {
+    std::ofstream(folder_ + "/plan.json") << text;
+    return error();
+  };
+  const std::string none = folder_ + "/plan.json is damaged: it is no JSON object; export the bundle again";
+  const size_t rows = plan.find("\"rows\": ") + 8;
+  // What prints a value recurses as deep as it is nested.
+  EXPECT_EQ(with(plan.substr(0, rows) + std::string(200000, '[') + std::string(200000, ']') +
+                 plan.substr(plan.find(',', rows))),
+            none);
+  EXPECT_EQ(with(plan + std::string(1, '\0')), none);
+  EXPECT_EQ(with(plan.substr(0, plan.size() / 2)), none);
 }
 
 TEST_F(Bundle, PathsOfAPlanStayInItsFolder) {

@@ -64,6 +64,16 @@ TEST(Choose, ExactComesFirst) {
       << p.rungs[0];
 }
 
+TEST(Choose, TakesACallWithoutRowsAsOneOfOneRow) {
+  // A distance that is no number has no order, and sorting by it may read anywhere.
+  std::vector<Record> records;
+  for (int64_t i = 0; i < 40; ++i) records.push_back(choice(i % 3, 1024, "s" + std::to_string(i % 3)));
+  const Picked none = pick(records, 0, 1024);
+  EXPECT_TRUE(none.schedule == "s0" || none.schedule == "s1") << none.schedule;
+  EXPECT_NE(none.origin.find(", exact, "), std::string::npos) << none.origin;
+  EXPECT_EQ(pick(records, 2, 1024).schedule, "s2");
+}
+
 TEST(Choose, ThenTheBucketThenTheNearestNeighbour) {
   const Picked bucket = pick({choice(2060, 1024, "b"), choice(5000, 1024, "c")}, 2048, 1024);
   EXPECT_EQ(bucket.schedule, "b");

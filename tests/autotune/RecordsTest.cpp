@@ -130,14 +130,15 @@ TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
   newer["schema"] = kSchema + 1;
   std::string text = lineOf(sample(2)) + "\n";
   text += newer.dump() + "\n";
-  text += lineOf(sample(2)) + "\n";                        // again
-  text += "\n   \n";                                       // nothing
-  text += "null\n[1]\n{}\n\"a\"\nnot json\n";              // 5
-  text += std::string(100000, '[') + "\n";                 // 6
-  text += "{\"schema\": 1e300}\n{\"schema\": -1}\n";       // 8
-  text += std::string(2 << 20, 'x') + "\n";                // 9
-  text += std::string("\0\xff\xfe\n", 4);                  // 10
-  for (const char* key : {"task", "samples", "device"}) {  // 13: of a right hash, and wrong all the same
+  text += lineOf(sample(2)) + "\n";                         // again
+  text += "\n   \n";                                        // nothing
+  text += "null\n[1]\n{}\n\"a\"\nnot json\n";               // 5
+  text += std::string(100000, '[') + "\n";                  // 6
+  text += "{\"schema\": 1e300}\n{\"schema\": -1}\n";        // 8
+  text += std::string(2 << 20, 'x') + "\n";                 // 9
+  text += std::string("\0\xff\xfe\n", 4);                   // 10
+  text += lineOf(sample(5)) + std::string("\0 more\n", 7);  // 11
+  for (const char* key : {"task", "samples", "device"}) {   // 14: of a right hash, and wrong all the same
     nlohmann::json wrong = nlohmann::json::parse(lineOf(sample(3)));
     wrong.erase("id");
     wrong[key] = {{"rows", -5}};
@@ -150,10 +151,10 @@ TEST_F(Records, HostileLinesAreCountedAndPassedOver) {
   EXPECT_EQ(database.counts.records, 1);
   EXPECT_EQ(database.counts.newer, 1);
   EXPECT_EQ(database.counts.duplicates, 1);
-  EXPECT_EQ(database.counts.damaged, 13);
+  EXPECT_EQ(database.counts.damaged, 14);
   EXPECT_TRUE(database.counts.torn);
   EXPECT_EQ(database.counts.text(),
-            "1 record, 1 duplicate, 13 damaged lines, 1 line of a newer normc, a torn last line");
+            "1 record, 1 duplicate, 14 damaged lines, 1 line of a newer normc, a torn last line");
 }
 
 TEST_F(Records, SamplesThatAreNoTimesAreDamage) {
@@ -180,6 +181,26 @@ TEST_F(Records, AConclusionThatIsNoneIsDamage) {
   for (const char* verdict : {"won", "tie", "slower", "wrong", "crashed", "hung", "refused"})
     EXPECT_TRUE(isRead("verify", verdict, 1.5)) << verdict;
   for (const char* verdict : {"maybe", "ok"}) EXPECT_FALSE(isRead("verify", verdict, 0.5)) << verdict;
+}
+
+TEST_F(Records, SizesWhoseProductIsTooLargeAreDamage) {
+  Record record = sample();
+  record.task.segments = record.task.rows = int64_t(1) << 25, record.task.features = 1;
+  EXPECT_TRUE(readLine(lineOf(record)).record);
+  record.task.features = 2;
+  EXPECT_FALSE(readLine(lineOf(record)).record) << "who reads it multiplies them";
+  record.task.segments = record.task.rows = record.task.features = kMostWhole;
+  EXPECT_FALSE(readLine(lineOf(record)).record);
+}
+
+TEST_F(Records, AChoiceWithoutSamplesIsDamage) {
+  Record choice = sample();
+  choice.kind = "choice", choice.conclusion = Conclusion{"won", 0.5, 0.4, 0.6};
+  EXPECT_TRUE(readLine(lineOf(choice)).record);
+  choice.samples.clear(), choice.reference.clear();
+  EXPECT_FALSE(readLine(lineOf(choice)).record) << "who reads it takes their median";
+  choice.kind = "verify";
+  EXPECT_TRUE(readLine(lineOf(choice)).record) << "one that crashed has none";
 }
 
 TEST_F(Records, MergingDoesNotDependOnTheOrder) {

@@ -344,6 +344,45 @@ TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
   EXPECT_TRUE(readDatabase(journal.path())->records.empty());
 }
 
+TEST_F(Wild, ANumberThatNoMeasurementGivesIsTheCandidatesFault) {
+  const Landscape landscape = landscapeOf({"right"});
+  Journal journal(folder_ + "/db.jsonl");
+  const std::string begin = "{\"protocol\":1}\n{}\n", gate = R"({"trials":1,"worst":0.5,"failure":""})";
+  const auto sample = [](const char* time, const char* disturbed, const char* loop, const char* patience) {
+    return std::string(R"({"disturbed":)") + disturbed + R"(,"loops":[)" + loop + R"(,2],"patience":)" +
+           patience + R"(,"samples":[[)" + time + "],[" + time + "]]}";
+  };
+  int64_t records = 0;
+  const auto expect = [&](const std::string& answers, const std::string& last) {
+    const std::string said =
+        saidOf(folder_, callbacks(landscape, &journal), landscape, setting(), answers + last + "\n");
+    EXPECT_EQ(
+        said,
+        "answered " + nlohmann::json::parse(last).dump() +
+            ", with a number that no measurement gives: a kernel may have written over it; so it was ended");
+    const auto database = readDatabase(journal.path());
+    EXPECT_EQ(database->counts.records, ++records) << last;
+    EXPECT_EQ(database->counts.damaged, 0) << last;
+  };
+  for (const char* trials : {"-1", "1125899906842625", "1e300", "18446744073709551615"})
+    expect(begin, std::string(R"({"failure":"","trials":)") + trials + R"(,"worst":0.5})");
+  expect(begin, R"({"failure":"","trials":1,"worst":-1})");
+  for (const char* time : {"0", "-1e-4"}) expect(begin + gate + "\n", sample(time, "0", "1", "0"));
+  for (const char* disturbed : {"-1", "9223372036854775807", "1.5"})
+    expect(begin + gate + "\n", sample("1e-4", disturbed, "1", "0"));
+  expect(begin + gate + "\n", sample("1e-4", "0", "-1", "0"));
+  expect(begin + gate + "\n", sample("1e-4", "0", "1", "1e300"));
+}
+
+TEST_F(Wild, AnAnswerThatNestsDeeplyIsNone) {
+  const Landscape landscape = landscapeOf({"right"});
+  const std::string begin = "{\"protocol\":1}\n{}\n";
+  const std::string said =
+      saidOf(folder_, callbacks(landscape), landscape, setting(),
+             begin + "{\"trials\":" + std::string(100000, '[') + std::string(100000, ']') + "}\n");
+  EXPECT_TRUE(contains(said, "which is no JSON object: a kernel may have printed it; so it was ended"));
+}
+
 TEST_F(Wild, APathThatIsNotUtf8IsSaid) {
   const Landscape landscape = landscapeOf({"right"});
   const Setting where = setting();

@@ -64,6 +64,12 @@ TEST(Worker, WaitsForAnswersHoweverLongItMay) {
     EXPECT_NO_THROW(worker.ask({{"do", "nothing"}}, seconds)) << seconds;
 }
 
+TEST(Worker, LoadsNothingBeforeItHasATask) {
+  Worker worker(NORMC_WORKER);
+  EXPECT_EQ(worker.ask({{"do", "load"}, {"name", "0"}, {"package", "none.npk"}}, kPatience).at("error"),
+            "a candidate is loaded for a task; send the task first");
+}
+
 TEST(Worker, SaysWhatWasPrintedInsteadOfAnAnswer) {
   const Stranger kernel(
       "read request; echo '{}'; read request; printf 'hello\\033 from a kernel\\n'; sleep 60");

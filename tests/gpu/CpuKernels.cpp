@@ -85,8 +85,8 @@ void stream(const Words& w, bool triad) {
 
 }  // namespace
 
-package::Writer layerNormPackage(int64_t fewRows) {
-  package::Writer writer({{"normc", "test"}});
+package::Writer layerNormPackage(int64_t fewRows, const std::string& producer) {
+  package::Writer writer({{"normc", producer}});
   const auto& norms = builtinNorms();
   const auto norm = std::ranges::find_if(norms, [](const BuiltinNorm& n) { return n.name == "layer_norm"; });
   for (const char* entry : {"forward", "backward"}) {

@@ -9,7 +9,6 @@
 
 #include "autotune/records/Database.h"
 #include "autotune/tune/Bundle.h"
-#include "autotune/tune/Object.h"
 #include "autotune/tune/ThisDevice.h"
 #include "autotune/worker/Bench.h"
 #include "bench/gpu/Bench.h"
@@ -20,6 +19,7 @@
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
+#include "tests/gpu/Packed.h"
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::gpu {
@@ -307,12 +307,11 @@ class GpuTuned : public GpuBench {
  protected:
   GpuTuned() {
     std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ + "/one.npk", std::ios::binary) << test::layerNormPackage().bytes();
     task_.setting.task = {*parseProblemText("layer_norm:forward@f32[*x128]"), "hash", 1, 9, 128, 0, "cold"};
     task_.setting.device = {"cuda", "sm_80", "", {}}, task_.setting.toolchain = {{"normc", "test"}};
     for (const char* schedule : {"default", "other"}) {
       task_.points.push_back({"hand", schedule, 1, {0, int(task_.points.size())}});
-      task_.made.push_back({"one.npk", tune::objectOf(test::layerNormPackage().bytes()), ""});
+      task_.made.push_back(test::packed(folder_, schedule));
     }
     std::ofstream(folder_ + "/plan.json") << tune::planText({task_});
   }
@@ -324,7 +323,7 @@ class GpuTuned : public GpuBench {
     record.device = tune::thisCudaDevice(0, NORMC_FAKE_CUDA), record.device.arch = "sm_80";
     if (!device.empty()) record.device.name = device;
     record.toolchain = task_.setting.toolchain, record.generator = "hand", record.schedule = schedule;
-    record.conclusion = {verdict, 0.8, 0.7, 0.9};
+    record.conclusion = {verdict, 0.8, 0.7, 0.9}, record.samples = {8e-6}, record.reference = {1e-5};
     tune::Journal(folder_ + "/tuned.jsonl").append(record);
   }
   Choices tuned() const { return choicesOf(folder_, folder_ + "/tuned.jsonl", NORMC_FAKE_CUDA, 0); }

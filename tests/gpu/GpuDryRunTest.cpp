@@ -9,11 +9,11 @@
 #include <set>
 
 #include "autotune/tune/Bundle.h"
-#include "autotune/tune/Object.h"
 #include "bench/gpu/Records.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
+#include "tests/gpu/Packed.h"
 #include "tests/runtime/CudaSupport.h"
 
 namespace normc::gpu {
@@ -58,6 +58,8 @@ class GpuDryRun : public testing::Test {
   void packBundle() const {
     const auto spec = *findNorm("layer_norm");
     std::vector<tune::Shipped> tasks;
+    const fs::path bundle = folder_ / "bundle";
+    fs::create_directories(bundle);
     for (const char* entry : {"forward", "backward"}) {
       tune::Shipped task;
       task.setting.task = {*parseProblemText("layer_norm:" + std::string(entry) + "@f32[*x128]"),
@@ -71,13 +73,10 @@ class GpuDryRun : public testing::Test {
       task.setting.device = {"cuda", "sm_90", "", {}};
       for (const char* schedule : {"default", "other"}) {
         task.points.push_back({"hand", schedule, 1, {0, int(task.points.size())}});
-        task.made.push_back({"one.npk", tune::objectOf(test::layerNormPackage().bytes()), ""});
+        task.made.push_back(test::packed(bundle.string(), schedule));
       }
       tasks.push_back(task);
     }
-    const fs::path bundle = folder_ / "bundle";
-    fs::create_directories(bundle);
-    std::ofstream(bundle / "one.npk", std::ios::binary) << test::layerNormPackage().bytes();
     std::ofstream(bundle / "plan.json") << tune::planText(tasks);
     EXPECT_EQ(
         shell("tar -C '" + bundle.string() + "' -cJf '" + (folder_ / "bundle-sm_90.tar.xz").string() + "' ."),

@@ -6,11 +6,11 @@
 #include <fstream>
 
 #include "autotune/tune/Bundle.h"
-#include "autotune/tune/Object.h"
 #include "autotune/tune/ThisDevice.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/gpu/CpuKernels.h"
+#include "tests/gpu/Packed.h"
 
 namespace normc::test {
 namespace {
@@ -22,8 +22,6 @@ class TuneBundle : public testing::Test {
   TuneBundle() {
     std::string form = (std::filesystem::temp_directory_path() / "normc-bundle-XXXXXX").string();
     folder_ = mkdtemp(form.data());
-    for (const auto& [name, package] : packages_)
-      std::ofstream(folder_ + "/" + name, std::ios::binary) << package;
     run_.folder = folder_, run_.records = folder_ + "/results.jsonl", run_.worker = NORMC_WORKER;
     run_.cudaLibrary = NORMC_WORKING_DRIVER, run_.budget = 0.1;
   }
@@ -41,16 +39,13 @@ class TuneBundle : public testing::Test {
                             policy};
     shipped.setting.spec = print(*spec);
     shipped.setting.device = {"cuda", "sm_90", "", {}}, shipped.setting.toolchain = {{"normc", "test"}};
-    for (const auto& [name, package] : packages_) {
-      shipped.points.push_back({"hand", name, 1, {0, int(shipped.points.size())}});
-      shipped.made.push_back({name, objectOf(package), ""});
+    for (const char* schedule : {"default", "other"}) {
+      shipped.points.push_back({"hand", schedule, 1, {0, int(shipped.points.size())}});
+      shipped.made.push_back(packed(folder_, schedule));
     }
     std::ofstream(folder_ + "/plan.json") << planText({shipped});
   }
 
-  /// Two candidates whose code is not the same.
-  const std::vector<std::pair<std::string, std::string>> packages_{
-      {"default.npk", layerNormPackage().bytes()}, {"other.npk", layerNormPackage(/*fewRows=*/64).bytes()}};
   std::string folder_;
   BundleRun run_;
 };

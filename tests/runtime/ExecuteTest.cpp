@@ -215,6 +215,12 @@ TEST(Execute, TakesNoElementsWithAnyStrides) {
   EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }), "accepted");
   call.x = {norm.x.data(), {3, 0, 10}, {7, 5, -2}}, call.y = {norm.y.data(), {3, 0, 10}, {0, 0, 0}};
   EXPECT_EQ(refusal([&] { norm.forwardPlan(call); }), "accepted") << "rows of several dimensions";
+  int64_t shape[] = {0, 10};
+  const DLTensor none = {nullptr, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 56};
+  normc_args args = {};
+  args.struct_size = sizeof args, args.x = args.y = &none;
+  const Plan probe(standard(), "probe:forward@f32[*x*]");
+  EXPECT_EQ(refusal(normc_execute(probe.get(), &args)), "accepted") << "no address is computed from null";
   call = norm.backward();
   call.x = call.dy = {norm.x.data(), {0, 10}, {0, 0}}, call.dx = {norm.dx.data(), {0, 10}, {0, 0}};
   EXPECT_TRUE(has(refusal([&] { norm.backwardPlan(call); }), "saved has ")) << "all else is judged as ever";

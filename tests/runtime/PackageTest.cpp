@@ -382,6 +382,9 @@ TEST(Manifest, IsJsonOfLimitedDepth) {
   EXPECT_EQ(refusedBytes(withManifest("{\"schema\": 1,")),
             "DATA_LOSS: the manifest of the package is not JSON");
   EXPECT_EQ(refusedBytes(withManifest("\xff")), "DATA_LOSS: the manifest of the package is not JSON");
+  EXPECT_EQ(refusedBytes(withManifest(R"({"schema": 1, "abi": 1, "blobs": [], "norms": [], "kernels": []})" +
+                                      std::string("\0 more", 6))),
+            "DATA_LOSS: the manifest of the package is not JSON");
   EXPECT_EQ(refusedBytes(withManifest(std::string(100000, '['))),
             "DATA_LOSS: the manifest of the package is nested 100000 levels deep; at most 16 are allowed");
   EXPECT_EQ(refusedBytes(withManifest("[1]")), kInvalid + std::string("schema is missing"));
