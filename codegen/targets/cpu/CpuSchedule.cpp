@@ -341,9 +341,17 @@ static int64_t tileOf(const Problem& problem, const Isa& isa) {
   return isa.registers >= 32 || isBackward(problem.entry) ? 4 : 8;
 }
 
+/// True if the last sweep of a row reads an X-sized tensor that the sums of the row do not need.
+static bool readsBesideOutput(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  const bool gate = spec.gate && !spec.gate->before && spec.gate->per == Per::Row;
+  return gate || spec.hasResidual(/*after=*/true);
+}
+
 /// Returns the rows of a step in a large call. Rows share parameters and sums, and the next rows are
 /// prefetched; without prefetch many concurrent streams are slower than one. A narrow row alone is written so
-/// soon that memory is hardly idle, unless its type has to be converted or an exponential computed.
+/// soon that memory is hardly idle, unless its type has to be converted, an exponential computed, or another
+/// tensor read.
 static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   if (isAcrossChannels(problem)) return 4;
   // A task may have fewer channels than a step would take.
@@ -361,8 +369,12 @@ static int64_t rowsOfLargeCall(const Problem& problem, Strategy strategy) {
   const int64_t width = statisticWidth(problem), size = width * bytes(problem.data);
   if (problem.spec->rope) return 4;  // two vectors of each: a pair
   if (!wide) return squaresOnly(problem) && 2 * size < kShortRowBytes ? 8 : 4;
+  if (size <= kShortRowBytes && readsBesideOutput(problem)) return 4;
   if (size <= kShortRowBytes && !computesExponential(problem)) return 1;
-  return problem.data == DType::F32 && width <= kLongWidth / 2 ? 8 : 4;
+  // Registers hold the addresses of four rows that each have a segment of their own, or that lie in four
+  // tensors.
+  const bool manyAddresses = problem.segmented || problem.spec->residual;
+  return problem.data == DType::F32 && width <= kLongWidth / 2 && !manyAddresses ? 8 : 4;
 }
 
 /// True if the features of a vector, which `rope` turns, have mates that are one vector too, or the vector

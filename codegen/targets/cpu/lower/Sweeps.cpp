@@ -3,6 +3,7 @@
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -144,13 +145,22 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   }
 }
 
+static bool computesExponential(SweepOp sweep) {
+  return sweep.walk([](math::ExpOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// Prefetches the inputs of the next step at the offset that this step works on. Demand loads then find their
-/// data in cache, and a prefetch that is late delays no other access.
+/// data in cache, and a prefetch that is late delays no other access. What a second sweep alone reads beside
+/// an exponential is left to the processor's own prefetch, which has the time to run ahead there: a core has
+/// few misses open at once.
 void PhaseLowering::prefetchNext(ArrayRef<Replica> replicas, Value offset, int64_t elements) {
   llvm::SetVector<Operation*> inputs;
-  for (auto sweep : slab_.sweeps())
+  bool first = true;
+  for (auto sweep : slab_.sweeps()) {
+    if (!std::exchange(first, false) && kind_ == Kind::Run && computesExponential(sweep)) continue;
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) inputs.insert(t);
+  }
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     Coordinates at;
     if (piece_) {
