@@ -308,7 +308,7 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
 
 std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds) {
   std::vector<size_t> running = able(points);
-  // What is measured is recorded at once, so that a process that is killed loses one request.
+  // Samples are recorded at once, so that a process that is killed loses one request.
   const auto record = [&](const std::vector<Samples>& part) {
     const auto byDefault = std::find(running.begin(), running.end(), landscape_.byDefault());
     if (byDefault == running.end()) return;

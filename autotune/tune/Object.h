@@ -1,4 +1,4 @@
-// What a candidate's package is known by: a hash of its code.
+// The hash by which the package of a candidate is known.
 #pragma once
 
 #include <string>

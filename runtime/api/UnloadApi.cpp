@@ -1,4 +1,4 @@
-// What the runtime gives back when it is unloaded.
+// Memory that the runtime frees when it is unloaded.
 //
 // The C++ library that is linked into it allocates 71 KiB for exceptions where memory is out, and frees them
 // only when it is asked to. In the static runtime it is that of the host.

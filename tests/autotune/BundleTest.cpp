@@ -170,7 +170,7 @@ TEST_F(Bundle, APlanThatIsNoJsonIsSaid) {
   };
   const std::string none = folder_ + "/plan.json is damaged: it is no JSON object; export the bundle again";
   const size_t rows = plan.find("\"rows\": ") + 8;
-  // What prints a value recurses as deep as it is nested.
+  // Code that prints a value recurses as deep as it is nested.
   EXPECT_EQ(with(plan.substr(0, rows) + std::string(200000, '[') + std::string(200000, ']') +
                  plan.substr(plan.find(',', rows))),
             none);

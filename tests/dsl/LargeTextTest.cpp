@@ -104,7 +104,7 @@ TEST(LargeText, ShowsTheFirstErrorsAndCountsTheOthers) {
     EXPECT_EQ(specs.errors().size(), 101u) << kind.name;
     EXPECT_TRUE(specs.errors().back().message.ends_with(" more errors")) << kind.name;
   }
-  // Those that the lexer found first are the last ones of this file.
+  // Errors of the lexer, which are found first, are the last ones of this file.
   const std::string strange =
       "norm b {\n" + textOf({"", "", [](size_t) { return "#\n"; }, ""}, 100000) + "}\n";
   const Texts errors = brief("norm a {\n  reduce rowz\n}\n" + strange);

@@ -239,7 +239,7 @@ TEST(ReferenceQuantize, AGivenScaleIsOneThatDivides) {
             "error: 6 features do not divide into blocks of 4\n");
 }
 
-// Of outputs whose errors are up to half of the largest: any signs of these give codes and scales in bounds.
+// Errors of outputs are up to half of the largest: any signs of them give codes and scales in bounds.
 TEST(ReferenceQuantize, CodesOfErroneousOutputsAreInBounds) {
   for (const Codes codes : {Codes::Int8, Codes::E4M3})
     for (const bool powerOfTwo : {false, true}) {

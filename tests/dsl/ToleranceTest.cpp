@@ -153,7 +153,7 @@ TEST(Tolerance, OfAStreamIsOfItsOwnType) {
     EXPECT_EQ(toleranceOf(problem, output, {1, 8, 8}).ulps, 0) << output;
   }
   EXPECT_EQ(toleranceOf(problem, "dx", {1, 8, 8}).stored, DType::BF16);
-  // What is subnormal in f32 may be flushed, whatever the statistics are.
+  // A result that is subnormal in f32 may be flushed, whatever the statistics are.
   problem.data = problem.params = DType::F64;
   EXPECT_EQ(toleranceOf(problem, "residual_out", {1, 8, 8}).floor, 0x1p-126);
   EXPECT_LT(toleranceOf(problem, "dx", {1, 8, 8}).floor, 0x1p-1000);

@@ -53,7 +53,7 @@ void measure(tune::Journal& journal, bool decides) {
   if (raced[0].empty()) return;
   outcome.racers = {{0, raced[0]}};
   if (raced[1].size() == raced[0].size()) outcome.racers.push_back({1, raced[1]});
-  // What is decided of the times takes longer than all else, so not every input is worth it.
+  // A decision takes longer than all else, so not every input makes one.
   outcome.decision = {0, true, {1, 1, 1}, 0, {1, 1, 1}};
   if (decides) outcome.decision = tune::decide(landscape, outcome.racers);
   const double copy = lab.copySeconds(1, 1);

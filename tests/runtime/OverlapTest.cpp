@@ -1,4 +1,4 @@
-// What a call writes must not be what it uses otherwise: the decision is that of a comparison of all bytes.
+// A call must not write memory that it uses otherwise: the decision is that of a comparison of all bytes.
 #include <gtest/gtest.h>
 
 #include <cstdint>

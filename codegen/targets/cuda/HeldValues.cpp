@@ -66,8 +66,9 @@ void HeldValues::loadVectors(SlabOp slab) {
   for (auto sweep : slab.sweeps())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
       TensorOp t = f_.tensor(name.getValue());
-      if (!t.hasAxis(Axis::Feature) || t.getAxes().size() != 1) continue;  // others differ from row to row
-      if (!congruent && !t.isWorkspace()) continue;
+      if (!t.hasAxis(Axis::Feature) || t.isXSized()) continue;
+      if (!congruent && (!t.isWorkspace() || t.getAxes().size() != 1)) continue;
+      if (t.hasAxis(Axis::Segment)) continue;  // differs from row to row
       for (int64_t k = 0; k < access_.positions(); ++k) {
         if (vector(t, k)) continue;
         const Position position = access_.ofTile(k);

@@ -50,7 +50,8 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       if (!v && pair) v = ofPair(s, i, at, lanes, k_.both(replica.active, position.inside));
       if (!v) {
         // Rows that a column keeps may be behind the last segment.
-        const bool guarded = t.isXSized() || (column && t.hasAxis(Axis::Segment) && t.hasAxis(Axis::Feature));
+        const bool ofSegment = t.hasAxis(Axis::Segment) && t.hasAxis(Axis::Feature);
+        const bool guarded = t.isXSized() || (ofSegment && (column || access_->byClasses()));
         Value condition = guarded ? k_.both(replica.active, column ? inside_ : position.inside) : Value();
         if (position.slot && sharedRuns_.has(t))
           v = sharedRuns_.load(t, position, condition);
