@@ -22,8 +22,8 @@ class PairLowering {
   /// True if a loop over the pairs of a run of `width` elements has sides, by steps of so many features.
   bool hasSides(mlir::Value width, int64_t step) const;
   mlir::Value pairs() const { return half_; }
-  /// True if the mates and the angles of such a vector, which begins at a multiple of its lanes, are loaded in
-  /// whole vectors, without masks.
+  /// True if the mates and the angles of such a vector, which begins at a multiple of its lanes, are loaded
+  /// in whole vectors, without masks.
   bool hasWholeVectors(int64_t lanes) const;
 
   /// Loads the elements at the mates of `lanes` features from at.feature on, converted as by
