@@ -162,6 +162,16 @@ SmallVector<Combiner> SlabLowering::SweepParts::combinersOf(size_t replicas, siz
   return all;
 }
 
+int64_t SlabLowering::SweepParts::rowsTogether(int64_t rows) const {
+  auto is16Bit = [](TensorOp t) { return t.isXSized() && t.getType().getIntOrFloatBitWidth() == 16; };
+  auto isDifference = [](Value term) {
+    if (auto select = term.getDefiningOp<arith::SelectOp>()) term = select.getTrueValue();
+    return bool(term.getDefiningOp<arith::SubFOp>());
+  };
+  auto terms = SweepOp(op).getBody().front().getTerminator()->getOperands().drop_front(writes.size());
+  return rows < 4 && llvm::any_of(reads, is16Bit) && llvm::any_of(terms, isDifference) ? 2 * rows : rows;
+}
+
 Value SlabLowering::loadRead(const SweepParts& s, size_t i, const Coordinates& at, int64_t lanes,
                              Value mask) {
   TensorOp t = s.reads[i];

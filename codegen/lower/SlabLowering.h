@@ -41,6 +41,12 @@ class SlabLowering {
     size_t slots = 0;                       ///< sums and run partials of one replica
     /// Returns the combiners of running values in the order of replica, slot, and `unroll` of each slot.
     llvm::SmallVector<Combiner> combinersOf(size_t replicas, size_t unroll) const;
+    /// Returns the rows whose terms are added first, for a schedule with steps of `rows`: twice as many in
+    /// steps of 1 or 2 that add up 16-bit elements about a shift estimate. x is a multiple of a coarse step
+    /// and a shift near zero is not, so all terms have the same fraction of a step. Once an outlier has made
+    /// a sum so large that this fraction is lost, every addition rounds the same way. A sum of n terms has a
+    /// fraction of fewer bits, and is added 1 / n as often.
+    int64_t rowsTogether(int64_t rows) const;
   };
   SweepParts partsOf(SweepOp);  ///< of the slab that is being lowered
   /// Loads what argument i of a sweep takes for the features from at.feature on.

@@ -201,9 +201,9 @@ INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomEntriesOverRanks, testing::R
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(1, 21));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(21, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomCodes, testing::Range<uint64_t>(1, 25));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomCodes, testing::Range<uint64_t>(25, 105));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomCodes, testing::Range<uint64_t>(25, 121));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomPairs, testing::Range<uint64_t>(1, 25));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomPairs, testing::Range<uint64_t>(25, 105));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomPairs, testing::Range<uint64_t>(25, 121));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 33));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomSpecs, testing::Range<uint64_t>(33, 81));
 

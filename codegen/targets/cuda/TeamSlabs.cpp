@@ -152,7 +152,7 @@ void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end
                              llvm::function_ref<void(Value)> set) {
   replica.index = r;
   Value unit = l_.add(first, l_.add(run_.place.unit, l_.index(r * run_.place.units)));
-  if (run_.place.units > 1 || s_.rows > 1 || s_.prefetch) {
+  if (run_.place.units > 1 || s_.rows > 1 || r > 0 || s_.prefetch) {
     replica.active = l_.less(unit, end);
     unit = l_.min(unit, l_.sub(end, l_.index(1)));
   }
@@ -239,13 +239,14 @@ void TeamLowering::streamRows(SlabOp s, Units task) {
     Value last = task.end;
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), task.end, task.begin);
     partials_.begin(s);
+    const int64_t together = partsOf(sweep).rowsTogether(s_.rows);
     auto rowOf = [&](Value unit) {  // backwards, if the phase before has read the end last
       return unitCoordinates(
           readsAgain(f_.phase()) ? l_.sub(l_.add(task.begin, l_.sub(last, l_.index(1))), unit) : unit);
     };
-    partials_.forEachStep({task.begin, last}, run_.place.units * s_.rows, {}, [&](Value first, Values&) {
-      Replicas rows(s_.rows);
-      for (int64_t r = 0; r < s_.rows; ++r) {
+    partials_.forEachStep({task.begin, last}, run_.place.units * together, {}, [&](Value first, Values&) {
+      Replicas rows(together);
+      for (int64_t r = 0; r < together; ++r) {
         rows[r].values = shared_;
         placeUnit(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
       }

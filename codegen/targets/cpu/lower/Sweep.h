@@ -46,12 +46,6 @@ struct PhaseLowering::Sweep : SweepParts {
   bool stores = true;     ///< this pass stores the outputs
   bool collects = true;   ///< this pass adds to the partials
   bool writesNow() const { return stores && !writes.empty(); }
-  /// Returns the rows whose terms are added first, for a schedule with steps of `rows`: twice as many in
-  /// steps of 1 or 2 that add up 16-bit elements about a shift estimate. x is a multiple of a coarse step and
-  /// a shift near zero is not, so all terms have the same fraction of a step. Once an outlier has made a sum
-  /// so large that this fraction is lost, every addition rounds the same way. A sum of n terms has a fraction
-  /// of fewer bits, and is added 1 / n as often.
-  int64_t rowsTogether(int64_t rows);
   /// Stores are emitted after all loads of a step, because an output may share the input's memory.
   struct Pending {
     TensorOp tensor;

@@ -44,16 +44,6 @@ void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value n
   l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
 }
 
-int64_t PhaseLowering::Sweep::rowsTogether(int64_t rows) {
-  auto is16Bit = [](TensorOp t) { return t.isXSized() && t.getType().getIntOrFloatBitWidth() == 16; };
-  auto isDifference = [](Value term) {
-    if (auto select = term.getDefiningOp<arith::SelectOp>()) term = select.getTrueValue();
-    return bool(term.getDefiningOp<arith::SubFOp>());
-  };
-  auto terms = op.getBody().front().getTerminator()->getOperands().drop_front(writes.size());
-  return rows < 4 && llvm::any_of(reads, is16Bit) && llvm::any_of(terms, isDifference) ? 2 * rows : rows;
-}
-
 /// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are the identity, to be
 /// combined with a vector of sums.
 Value PhaseLowering::inFirstLanes(Value term, Combiner combiner) {
