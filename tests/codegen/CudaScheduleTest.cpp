@@ -116,6 +116,34 @@ TEST(CudaSchedule, RefusesAnAccessThatTheArchitectureLacks) {
                   "; legal: a power of two up to 4, the 16 bytes of one access on sm_90");
 }
 
+TEST(CudaSchedule, AnAccessLiesInOneBlockOfCodes) {
+  const Problem blocks =
+      problemOf("norm n from rms_norm {\n  quantize e4m3(per = block, size = 4)\n}\n", ":forward@f32[*x256]");
+  const KernelTraits traits = traitsOf(blocks, Strategy::Resident);
+  Schedule s = defaultSchedule(traits, archOf("sm_100"), Strategy::Resident);
+  EXPECT_EQ(s.vector, 4);
+  s.vector = 8;
+  EXPECT_EQ(whyIllegal(traits, s, archOf("sm_100")),
+            "vector = 8 does not divide a block of 4 codes, which have one scale");
+}
+
+TEST(CudaSchedule, EvictsNothingFirstThatIsReadAgain) {
+  const auto streamed = [](const Problem& problem) {
+    Planned plan(problem, Strategy::Resident);
+    Schedule s = defaultSchedule(problem, archOf("sm_90"), Strategy::Resident);
+    s.hints = true;
+    std::vector<std::string> names;
+    for (auto phase : plan.kernel().getOps<PhaseOp>())
+      for (TensorOp t : lastAccessed(phase, s)) names.push_back(t.getSymName().str());
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const std::string codes = "norm n from rms_norm {\n  quantize e4m3(per = block, size = 16)\n}\n";
+  EXPECT_EQ(streamed(problemOf("rms_norm:forward@f32[*x256]")), (Names{"x", "y"}));
+  EXPECT_EQ(streamed(problemOf("qk_norm_rope:forward@f32[*x256]{heads=2}")), (Names{"y"}));
+  EXPECT_EQ(streamed(problemOf(codes, ":forward@f32[*x256]")), (Names{"y"}));
+}
+
 TEST(CudaSchedule, RefusesNumbersOutOfRange) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 0; }), "rows = 0; legal: 1 to 8");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 9; }), "rows = 9; legal: 1 to 8");
@@ -211,6 +239,17 @@ TEST(CudaSchedule, RefusesToCopyAheadWhatIsNotCopiedIn16Bytes) {
   EXPECT_EQ(
       reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(2), s.tile = 0, s.team = s.threads; }),
       "prefetch = 2, but no run of this kernel stays in registers; legal: 0");
+}
+
+TEST(CudaSchedule, RefusesToCopyElementsOfSeveralWidths) {
+  const char* mixed = "rms_norm_residual:forward@bf16[*x256]{stream=f32}";
+  const auto ahead = [](int64_t knob) {
+    return [knob](Schedule& s) { s.prefetch = Prefetch::fromKnob(knob), s.vector = 4, s.tile = 2; };
+  };
+  EXPECT_EQ(reasonOfRow(ahead(1), mixed), "");
+  EXPECT_EQ(reasonOfRow(ahead(2), mixed),
+            "prefetch = 2 copies to shared memory elements of one width, and tensors of this kernel have "
+            "several; legal: 0 or 1");
 }
 
 TEST(CudaSchedule, RefusesBulkCopiesThatThereAreNot) {

@@ -67,14 +67,12 @@ static void erase(KernelOp kernel, PhaseOp phase) {
   kernel->walk([&](FoldOp fold) { move(fold); });
 }
 
-/// True if a thread needs vectors of features for the elements that it has in registers alone: not for mates
-/// of these, nor for blocks of codes.
+/// True if a thread needs vectors of features for the elements that it has in registers alone.
 static bool holdsColumns(PhaseOp phase, const Schedule& s) {
   auto kernel = phase->getParentOfType<KernelOp>();
   if (!kernel.featuresLast() || s.tile < 1 || s.shared) return false;
   for (auto slab : phase.getOps<SlabOp>()) {
-    if (!slab.hasSweeps() || !slab.getOps<BlocksOp>().empty()) return false;
-    if (llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getMates()); })) return false;
+    if (!slab.hasSweeps() || readsElsewhere(slab)) return false;
     if (slab.getKind() == SlabKind::Stream) continue;
     if (!slab.isPer(Axis::Row) || s.threads % (s.team * slab.groups())) return false;
   }

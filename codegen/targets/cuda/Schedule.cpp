@@ -56,15 +56,19 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
 
 //===-- What is read again ----------------------------------------------------------===//
 
-/// Returns the X-sized tensors of a phase, once for every sweep that reads them.
+/// Returns the X-sized tensors of a phase, once for every sweep that reads them, and again for their mates.
 static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
   llvm::SmallVector<TensorOp> tensors;
   phase->walk([&](SweepOp sweep) {
-    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-      auto t =
-          mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
-      if (t.isXSized()) tensors.push_back(t);
-    }
+    auto add = [&](mlir::ArrayAttr names) {
+      for (auto name : names.getAsRange<mlir::FlatSymbolRefAttr>()) {
+        auto t =
+            mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
+        if (t.isXSized()) tensors.push_back(t);
+      }
+    };
+    add(sweep.getReads());
+    if (auto mates = sweep.getMates()) add(*mates);
   });
   return tensors;
 }
@@ -85,6 +89,11 @@ bool keeps(SlabOp slab, const Schedule& s) {
   return slab.getResident() && s.tile > 0 && slab.getKind() == SlabKind::Run;
 }
 
+bool readsElsewhere(SlabOp slab) {
+  return !slab.getOps<BlocksOp>().empty() ||
+         llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getMates()); });
+}
+
 int64_t heldRows(const Schedule& s) { return s.hold * s.rows * (s.threads / s.team) * s.cluster * s.grid; }
 
 llvm::SmallVector<TensorOp> lastAccessed(PhaseOp phase, const Schedule& s) {
@@ -92,7 +101,8 @@ llvm::SmallVector<TensorOp> lastAccessed(PhaseOp phase, const Schedule& s) {
   if (!s.hints) return streamed;
   auto kernel = phase->getParentOfType<KernelOp>();
   auto here = readIn(phase);
-  bool kept = llvm::all_of(phase.getOps<SlabOp>(), [&](SlabOp slab) { return keeps(slab, s); });
+  bool kept = llvm::all_of(phase.getOps<SlabOp>(),
+                           [&](SlabOp slab) { return keeps(slab, s) && !readsElsewhere(slab); });
   for (auto t : kernel.getOps<TensorOp>()) {
     if (!t.isXSized()) continue;
     bool later = llvm::any_of(kernel.getOps<PhaseOp>(), [&](PhaseOp other) {

@@ -112,6 +112,10 @@ int64_t rowsOfResident(const KernelTraits&, const Schedule&);
 /// keep `heldRows` of any number of rows.
 bool keeps(SlabOp, const Schedule&);
 
+/// True if a thread of the slab reads elements besides those that it holds: the mates of pairs, or the blocks
+/// of codes.
+bool readsElsewhere(SlabOp);
+
 /// Returns the rows of a column that stay on chip between sweeps.
 int64_t heldRows(const Schedule&);
 
