@@ -20,12 +20,6 @@ ProblemText kindOf(const Task& task) {
   return kind;
 }
 
-/// Returns the distance of two counts. A call without rows is as far from others as one of one row.
-double octaves(int64_t a, int64_t b) {
-  const auto atLeastOne = [](int64_t count) { return double(std::max<int64_t>(count, 1)); };
-  return std::fabs(std::log2(atLeastOne(a) / atLeastOne(b)));
-}
-
 int64_t totalRows(const Task& task) { return task.segments * task.rows; }
 
 /// Returns the largest 2^k or 3 * 2^(k-1) that is not above `features`.
@@ -80,6 +74,11 @@ std::string sizeText(const Task& task) {
 }
 
 }  // namespace
+
+double octaves(int64_t a, int64_t b) {
+  const auto atLeastOne = [](int64_t count) { return double(std::max<int64_t>(count, 1)); };
+  return std::fabs(std::log2(atLeastOne(a) / atLeastOne(b)));
+}
 
 bool rowsLieInRuns(const Task& task) { return task.problem.channelsFirst(); }
 

@@ -37,6 +37,10 @@ struct Pick {
 Pick pickFor(const Task& wanted, const Site&, const Database&,
              const std::function<bool(const Record&)>& usable);
 
+/// Returns the distance of two counts in octaves. A call without rows is as far from others as one of one
+/// row.
+double octaves(int64_t a, int64_t b);
+
 /// True if the rows of a feature form a run in each segment, so that the rows of one segment matter too.
 bool rowsLieInRuns(const Task&);
 

@@ -1,7 +1,8 @@
 #include "autotune/tune/Hints.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "autotune/tune/Choose.h"
 
 namespace normc::tune {
 
@@ -16,18 +17,15 @@ void addHints(const Landscape& landscape, const std::vector<Record>& records, co
     if (record.kind != "choice" || record.task.problem.head() != head) continue;
     const auto point = landscape.find(record.generator, record.schedule);
     if (!point || point == options.incumbent) continue;
-    const auto between = [](int64_t a, int64_t b) {  // a number, also for calls without rows
-      return std::fabs(std::log2(double(std::max<int64_t>(a, 1)) / double(std::max<int64_t>(b, 1))));
-    };
-    const double octaves =
-        between(record.task.features, setting.task.features) + between(record.task.rows, setting.task.rows);
-    const auto [at, isNew] = far.emplace(*point, octaves);
-    at->second = std::min(at->second, octaves);
+    const double distance =
+        octaves(record.task.features, setting.task.features) + octaves(record.task.rows, setting.task.rows);
+    const auto [at, isNew] = far.emplace(*point, distance);
+    at->second = std::min(at->second, distance);
   }
   std::vector<std::pair<double, size_t>> nearest;
-  for (const auto& [point, octaves] : far) nearest.emplace_back(octaves, point);
+  for (const auto& [point, distance] : far) nearest.emplace_back(distance, point);
   std::sort(nearest.begin(), nearest.end());
-  for (const auto& [octaves, point] : nearest)
+  for (const auto& [distance, point] : nearest)
     if (options.hints.size() < kHints) options.hints.push_back(point);
 }
 

@@ -1,40 +1,14 @@
 // Whatever the bytes, reading ends, and ends with specs or with errors.
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "dsl/Print.h"
 #include "dsl/Problem.h"
+#include "tests/dsl/Mutated.h"
 #include "tests/dsl/RandomSpec.h"
 #include "tests/dsl/SpecText.h"
 
 namespace normc {
 namespace {
-
-std::string mutate(std::string text, std::mt19937_64& random) {
-  static const std::string kBytes =
-      "{}(),=/.+-\n\t #\0\x80\xff"
-      "019eExnorm";
-  for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
-    const size_t at = random() % (text.size() + 1);
-    const size_t length = random() % 8;
-    switch (random() % 4) {
-      case 0:
-        text.insert(at, 1, kBytes[random() % kBytes.size()]);
-        break;
-      case 1:
-        text.erase(at, length);
-        break;
-      case 2:
-        text.insert(at, text.substr(random() % (text.size() + 1), length));
-        break;
-      case 3:
-        if (at < text.size()) text[at] = static_cast<char>(random() % 256);
-        break;
-    }
-  }
-  return text;
-}
 
 void expectSpecsOrErrors(const std::string& text) {
   const auto specs = readNorms(text, "t.norm");
@@ -49,7 +23,8 @@ void expectSpecsOrErrors(const std::string& text) {
 TEST(Fuzz, MutatedSpecsGiveSpecsOrErrors) {
   std::mt19937_64 random(1);
   for (const BuiltinNorm& norm : builtinNorms()) {
-    for (int i = 0; i < 300; ++i) expectSpecsOrErrors(mutate(norm.text, random));
+    for (int i = 0; i < 300; ++i)
+      expectSpecsOrErrors(mutated(norm.text, builtinNorms().front().text, random));
   }
 }
 
@@ -60,11 +35,12 @@ TEST(Fuzz, EveryPrefixOfASpecGivesSpecsOrErrors) {
 
 TEST(Fuzz, MutatedProblemsGiveProblemsOrErrors) {
   std::mt19937_64 random(2);
-  for (const std::string text :
-       {"layer_norm:forward@f32[*x1024]", "batch_norm:infer@f16[*x64x*]{layout=channels_first}",
-        "power_norm_released:forward@f32[*x1024]{heads=16,mask,params=f32}"}) {
+  const std::string kTexts[] = {"layer_norm:forward@f32[*x1024]",
+                                "batch_norm:infer@f16[*x64x*]{layout=channels_first}",
+                                "power_norm_released:forward@f32[*x1024]{heads=16,mask,params=f32}"};
+  for (const std::string& text : kTexts) {
     for (int i = 0; i < 2000; ++i) {
-      const auto problem = parseProblem(mutate(text, random), findNorm);
+      const auto problem = parseProblem(mutated(text, kTexts[0], random), findNorm);
       if (!problem) {
         EXPECT_NE(normc::text(problem.errors()).find("error: "), std::string::npos);
         continue;
