@@ -92,7 +92,7 @@ class Target {
 using TargetPtr = std::shared_ptr<const Target>;
 
 /// Returns the target of a name. "host" is the newest set of this machine's CPU, with the defaults of its
-/// core; "x86-64-v4:zen" has the defaults of that core, and "x86-64-v4" has no core's defaults. An error has
+/// core; "x86-64-v4:zen4" has the defaults of that core, and "x86-64-v4" has no core's defaults. An error has
 /// the legal names.
 llvm::Expected<TargetPtr> findTarget(llvm::StringRef name);
 /// Returns all generators for a set or architecture, the generator of the defaults first. Tuning compares

@@ -48,7 +48,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
     if (strategies.empty()) continue;
     // Depends only on the seed, not on the preferences of this machine's core.
     codegen::cpu::Isa plain = isa;
-    plain.core = codegen::cpu::Core::Any;
+    plain.core = nullptr;
     d.schedule = codegen::cpu::defaultSchedule(d.problem, plain, strategies[random() % strategies.size()]);
     int64_t lanes = isa.vectorBytes / bytes(d.problem.statistics());
     d.schedule.vector = pick(lanes, lanes, lanes / 2, 2 * lanes);

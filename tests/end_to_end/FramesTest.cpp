@@ -20,7 +20,7 @@ TEST_P(Frames, CostNoDigits) {
   const auto question =
       gate::questionFor(problem, {.extents = GetParam().extents, .data = HardInput::Framed, .step = 2});
   ASSERT_TRUE(question) << text(question.errors());
-  for (const char* name : {"x86-64-v3", "host:zen", "host:cove"}) {
+  for (const char* name : {"x86-64-v3", "host:zen4", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(name));
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);

@@ -18,7 +18,7 @@ TEST_P(AnySize, ServesEveryShape) {
     for (int64_t rows : {0, 1, 3, 33, 129})
       trials.push_back({.extents = {1, rows, features}, .step = 2, .seed = uint64_t(rows + features)});
   const std::vector<gate::Question> questions = questionsOf(problem, trials);
-  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
     auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
@@ -44,7 +44,7 @@ class ShortRows : public testing::TestWithParam<const char*> {};
 
 TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
   const Problem problem = problemOf(GetParam());
-  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     auto kernel =
         compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
@@ -102,7 +102,7 @@ TEST_P(Runs, ServeEveryShape) {
                                                                            {2, 96, 8},
                                                                            {0, 9, 5},
                                                                            {4, 0, 5}});
-  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (int64_t together : {1, 4}) {
       auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Streamed);
@@ -140,7 +140,7 @@ TEST_P(AcrossChannels, ServesEveryShape) {
                                                                            {2, 96, 132},
                                                                            {0, 9, 8},
                                                                            {4, 0, 8}});
-  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     for (int64_t together : {1, 2, 8}) {
       auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident);
@@ -246,7 +246,7 @@ TEST(LongSums, DownTheColumnsOfSplitRowsKeepTheirDigits) {
 
 TEST(LongSums, OfWholeChannelsInShortRunsBeginNearTheirMean) {
   const Problem problem = problemOf("batch_norm:forward@f32[*x256x*]{layout=channels_first}");
-  for (const char* isaName : {"x86-64-v3", "host:zen", "host:cove"}) {
+  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
     auto kernel =
         compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);

@@ -263,9 +263,10 @@ Action declareCompile(CLI::App& parser) {
   flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
   parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")
       ->type_name("FILE");
-  addList(parser, "--target", flags->targets,
-          "host, " + isaNames() +
-              ", with :zen or :cove for that core; sm_80, sm_90, sm_100 or another sm_NN [host]");
+  addList(
+      parser, "--target", flags->targets,
+      "host, " + isaNames() +
+          ", with a core behind a colon, as x86-64-v4:zen4; sm_80, sm_90, sm_100 or another sm_NN [host]");
   parser
       .add_option("--generator", flags->generator,
                   "mlir, halide or both; Halide makes kernels for CPUs [mlir]")

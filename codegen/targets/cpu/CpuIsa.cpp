@@ -1,7 +1,5 @@
 #include "codegen/targets/cpu/CpuIsa.h"
 
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/TargetParser/Host.h"
 #include "runtime/abi/Isa.h"
 
 namespace normc::codegen::cpu {
@@ -27,42 +25,31 @@ static llvm::StringRef host() {
 #endif
 }
 
-/// Returns the core of this processor, by the name that LLVM gives it.
-static Core hostCore() {
-  constexpr llvm::StringRef kCoves[] = {"icelake",      "tigerlake",      "rocketlake",    "alderlake",
-                                        "raptorlake",   "sapphirerapids", "emeraldrapids", "graniterapids",
-                                        "meteorlake",   "arrowlake",      "lunarlake",     "pantherlake",
-                                        "diamondrapids"};
-  const llvm::StringRef cpu = llvm::sys::getHostCPUName();
-  if (cpu.starts_with("znver")) return Core::Zen;
-  return llvm::any_of(kCoves, [&](llvm::StringRef cove) { return cpu.starts_with(cove); }) ? Core::Cove
-                                                                                           : Core::Any;
+std::string spelling(const Isa& isa) {
+  return isa.core ? isa.name.str() + ":" + isa.core->name.str() : isa.name.str();
 }
 
-llvm::StringRef name(Core core) { return core == Core::Zen ? "zen" : core == Core::Cove ? "cove" : "any"; }
-
-std::string spelling(const Isa& isa) {
-  return isa.core == Core::Any ? isa.name.str() : isa.name.str() + ":" + name(isa.core).str();
+/// Returns the core that is named behind the colon of a target; null: none.
+static llvm::Expected<const Core*> coreNamed(llvm::StringRef name, llvm::StringRef target) {
+  if (name == "host") return hostCore();
+  if (name == "any") return nullptr;
+  if (const Core* core = findCore(name)) return core;
+  std::string known = "host, any";
+  for (const Core& core : cores()) known += ", " + core.name.str();
+  return llvm::createStringError("unknown core '" + name.str() + "' in target '" + target.str() +
+                                 "'; known: " + known);
 }
 
 llvm::Expected<Isa> findIsa(llvm::StringRef text) {
   auto [set, suffix] = text.split(':');
-  Core core = set == "host" ? hostCore() : Core::Any;
-  if (text.contains(':')) {
-    const Core cores[] = {Core::Any, Core::Zen, Core::Cove};
-    const auto named = llvm::find_if(cores, [&](Core c) { return name(c) == suffix; });
-    if (suffix != "host" && named == std::end(cores))
-      return llvm::createStringError("unknown core '" + suffix.str() + "' in target '" + text.str() +
-                                     "'; known: host, any, zen, cove");
-    core = suffix == "host" ? hostCore() : *named;
-    if (core != Core::Any && set == "aarch64")
-      return llvm::createStringError("target '" + text.str() +
-                                     "': no core of aarch64 is known; leave it out");
-  }
+  auto core = coreNamed(text.contains(':') ? suffix : set == "host" ? set : "any", text);
+  if (!core) return core.takeError();
+  if (*core && set == "aarch64")
+    return llvm::createStringError("target '" + text.str() + "': no core of aarch64 is known; leave it out");
   if (set == "host") set = host();
   std::string known;
   for (Isa isa : instructionSets()) {
-    isa.core = core;
+    isa.core = *core;
     if (isa.name == set) return isa;
     known += (known.empty() ? "" : ", ") + isa.name.str();
   }

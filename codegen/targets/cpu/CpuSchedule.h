@@ -52,6 +52,9 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 /// Lowering, tuning and the loading of records use this function and no other.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
 
+/// True if an operand has elements of 16 or 8 bits.
+bool hasNarrowElements(const Problem&);
+
 /// Returns the number of elements of a row that share one statistic of it; 0 if no statistic is of one row.
 int64_t statisticWidth(const Problem&);
 
@@ -62,6 +65,10 @@ bool isAcrossChannels(const Problem&);
 /// True if a step of a task writes several rows, or channels, each complete, so that they can be stored one
 /// after the other (`in_turn`).
 bool canStoreInTurn(const Problem&, Strategy);
+
+/// Returns the distance in bytes, forwards or backwards, between the offsets within a page of a row and of
+/// the n-th row after it. Rows that are less than half a page apart follow each other in it: half a page.
+int64_t pageDistanceOfRows(const Problem&, int64_t n);
 
 /// Returns at how many offsets within a page the rows of a tensor begin. 1: rows are a multiple of a page
 /// apart, or less than a cache line more or less, and share sets of the first-level cache. 2: every second

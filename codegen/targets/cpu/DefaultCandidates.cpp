@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "codegen/targets/cpu/IntelCove.h"
+#include "codegen/targets/cpu/DefaultRule.h"
+#include "codegen/targets/cpu/DefaultTable.h"
 
 namespace normc::codegen::cpu {
 
@@ -48,7 +49,7 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
   if (features < least) return std::nullopt;
   if (!sums) return kSplitRows;
   const int64_t rows = features < 2 * least ? kSplitRows : kSplitRowsOfMany;
-  return isa.core == Core::Cove ? std::max(rows, splitRowsOnIntelCove(problem, isa)) : rows;
+  return rows;
 }
 
 /// Returns the candidates for layout channels_first. The first reads x in the order of memory and serves any
@@ -81,15 +82,27 @@ static int64_t residentBytes(const Problem& problem, const Isa& isa) {
 /// first-level cache.
 static int64_t residentRows(const Problem& problem, const Isa& isa) {
   const int64_t row = problem.features.value_or(1024) * bytes(problem.data);
-  if (isa.core == Core::Cove && !isMap(problem))
-    if (auto bytes = residentBytesOnIntelCove(problem, isa))
-      return std::clamp<int64_t>(*bytes / row, 1, kResidentRows);
   const int64_t twice = isBackward(problem.entry) ? kCollidingRowsBackward : kCollidingRowsReadTwice;
   const int64_t colliding = problem.needsBatchStatistics() ? twice : kCollidingRows;
   const int64_t most = isMap(problem)                    ? kMapRows
                        : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding)
                                                          : kResidentRows;
   return std::clamp<int64_t>(residentBytes(problem, isa) / row, 1, most);
+}
+
+/// Returns what the core's table says about the rows up to which the strategy pays.
+static std::optional<int64_t> measuredRows(const Problem& problem, const Isa& isa, Strategy strategy) {
+  const TableLine* line = findLine(problem, isa, strategy);
+  const auto rows = line ? mostRows(*line, problem) : std::nullopt;
+  if (!rows) return std::nullopt;
+  return std::min(*rows, kResidentRows);
+}
+
+Schedule defaultSchedule(const Problem& problem, const Isa& isa, Strategy strategy) {
+  Schedule s = ruleSchedule(problem, isa, strategy);
+  if (const TableLine* line = findLine(problem, isa, strategy)) applyLine(*line, problem, isa, s);
+  fitClauses(problem, s);
+  return s;
 }
 
 std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Isa& isa) {
@@ -99,10 +112,12 @@ std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Is
   if (problem.spec->perFeature()) {
     if (problem.layout == Layout::ChannelsFirst)
       return channelCandidates(problem, list[0].schedule, list[1].schedule);
-    list[1].limits.rowsMax = residentRows(problem, isa);
+    list[1].limits.rowsMax = measuredRows(problem, isa, list[1].schedule.strategy);
+    if (!list[1].limits.rowsMax) list[1].limits.rowsMax = residentRows(problem, isa);
     return list;
   }
-  list[1].limits.rowsMax = splitRows(problem, isa);
+  list[1].limits.rowsMax = measuredRows(problem, isa, list[1].schedule.strategy);
+  if (!list[1].limits.rowsMax) list[1].limits.rowsMax = splitRows(problem, isa);
   if (!list[1].limits.rowsMax) list.pop_back();
   return list;
 }

@@ -1,0 +1,31 @@
+// The cores that have measured default schedules: one file for each, defaults/CORE.jsonl. A new core is a new
+// file (docs/performance.md, Tables of default schedules).
+//
+// Cores share instruction sets but need different schedules. A core never changes which instructions are
+// used.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/StringRef.h"
+
+namespace normc::codegen::cpu {
+
+struct Core {
+  llvm::StringRef name;                 ///< of the file: "zen3"
+  std::vector<std::string> processors;  ///< LLVM's names of processors with this core: "znver3"
+  std::string measured;                 ///< machine and date
+  llvm::StringRef lines;                ///< the rest of the file: a JSON object in each line
+};
+
+/// Returns all cores, by name.
+const std::vector<Core>& cores();
+
+/// Returns the core of a name; null: there is no table of it.
+const Core* findCore(llvm::StringRef name);
+
+/// Returns the core of this machine's processor; null: it has no table.
+const Core* hostCore();
+
+}  // namespace normc::codegen::cpu

@@ -1,0 +1,162 @@
+#include "codegen/targets/cpu/DefaultTable.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "codegen/targets/cpu/DefaultRule.h"
+#include "dsl/Library.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+
+namespace normc::codegen::cpu {
+
+static llvm::Expected<TableLine> readLine(llvm::StringRef text) {
+  auto json = llvm::json::parse(text);
+  if (!json) return json.takeError();
+  const llvm::json::Object* object = json->getAsObject();
+  const auto get = [&](llvm::StringRef key) {
+    return object ? object->getString(key).value_or("").str() : std::string();
+  };
+  TableLine line{.set = get("set"), .problem = {}, .schedule = {}, .mostRows = {}};
+  auto isa = findIsa(line.set);
+  if (!isa) return isa.takeError();
+  auto problem = parseProblem(get("problem"), findNorm);
+  if (!problem) return llvm::createStringError(normc::text(problem.errors()));
+  line.problem = *problem;
+  if (!line.problem.features)
+    return llvm::createStringError("problem '" + get("problem") + "' has any number of features");
+  auto schedule = parseSchedule(get("schedule"));
+  if (!schedule) return schedule.takeError();
+  line.schedule = *schedule;
+  if (auto rows = object->getInteger("most_rows")) line.mostRows = *rows;
+  if (auto why = whyIllegal(line.problem, line.schedule, *isa))
+    return llvm::createStringError("schedule '" + get("schedule") + "' of '" + get("problem") + "': " + *why);
+  return line;
+}
+
+llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines) {
+  std::vector<TableLine> table;
+  for (size_t number = 2; !lines.empty(); ++number) {
+    const auto [first, rest] = lines.split('\n');
+    lines = rest;
+    if (first.empty()) continue;
+    auto line = readLine(first);
+    if (!line)
+      return llvm::createStringError("line " + std::to_string(number) + ": " +
+                                     llvm::toString(line.takeError()));
+    table.push_back(std::move(*line));
+  }
+  return table;
+}
+
+std::string kindOf(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  std::string kind = spec.pre ? "scaled " : "";
+  if (spec.perFeature())
+    kind += problem.needsBatchStatistics() ? "batch" : problem.entry == Entry::Infer ? "map" : "running";
+  else if (spec.reduce == Reduce::Features)
+    kind += spec.center == Center::None ? "squares" : "centered";
+  else
+    kind += "segment";
+  if (!spec.perFeature() && problem.groups(spec.groups) > 1) kind += " groups";
+  if (problem.layout == Layout::ChannelsFirst) kind += " channels first";
+  return kind;
+}
+
+namespace {
+
+/// The lines of a core, ordered by what has to be equal.
+using Table = std::multimap<std::string, TableLine>;
+
+/// Returns what has to be equal, besides set and type. A forward of rows and an inference do the same work.
+std::string keyOf(const Problem& problem, Strategy strategy) {
+  Entry entry = problem.entry;
+  if (entry == Entry::Infer && !problem.spec->perFeature()) entry = Entry::Forward;
+  const bool cut =
+      problem.layout == Layout::FeaturesLast && *problem.features * bytes(problem.data) % kCacheLine != 0;
+  const int64_t offsets = std::min<int64_t>(pageOffsetsOfRows(problem), 4);  // one, two, or many
+  return kindOf(problem) + "," + std::to_string(int(entry)) + "," + std::to_string(offsets) +
+         (cut ? "," : ":") + name(strategy).str();
+}
+
+const Table& tableOf(const Core& core) {
+  static std::mutex mutex;
+  static std::map<const char*, Table> tables;  // by the text of their lines
+  const std::lock_guard lock(mutex);
+  const auto [at, isNew] = tables.try_emplace(core.lines.data());
+  if (isNew)
+    for (TableLine& line : llvm::cantFail(readTable(core.lines))) {
+      std::string key = keyOf(line.problem, line.schedule.strategy);
+      at->second.emplace(std::move(key), std::move(line));
+    }
+  return at->second;
+}
+
+/// Returns the distance of two sizes in octaves, of rows and of statistics.
+double distance(const Problem& a, const Problem& b) {
+  const auto octaves = [](int64_t m, int64_t n) {
+    return std::fabs(std::log2(double(std::max<int64_t>(m, 1)) / double(std::max<int64_t>(n, 1))));
+  };
+  return std::max(octaves(*a.features, *b.features), octaves(statisticWidth(a), statisticWidth(b)));
+}
+
+/// True if the kernel reads and writes what the norm alone does, and rows lie one after the other.
+bool isBare(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  const bool apart = problem.segmented && !spec.perFeature();
+  return !apart && spec.activation == Activation::None && !spec.gate && !spec.modulate && !spec.residual &&
+         !spec.rope && !spec.quantize;
+}
+
+}  // namespace
+
+const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strategy) {
+  if (!isa.core || !problem.features || problem.data == DType::F64) return nullptr;
+  const auto [first, last] = tableOf(*isa.core).equal_range(keyOf(problem, strategy));
+  const auto nearest = [&, first = first, last = last](DType data) {
+    const TableLine* best = nullptr;
+    double least = problem.layout == Layout::FeaturesLast ? 1 : std::numeric_limits<double>::infinity();
+    for (auto at = first; at != last; ++at) {
+      const TableLine& line = at->second;
+      const double far = distance(line.problem, problem);
+      if (line.problem.data != data || !isa.name.starts_with(line.set)) continue;
+      if (far > least || (best && far == least)) continue;
+      best = &line;
+      least = far;
+    }
+    return best;
+  };
+  const TableLine* line = nearest(problem.data);
+  return line ? line : nearest(DType::F32);
+}
+
+std::optional<int64_t> mostRows(const TableLine& line, const Problem& problem) {
+  if (!line.mostRows) return std::nullopt;
+  const auto rowBytes = [](const Problem& p) { return *p.features * bytes(p.data); };
+  return std::max<int64_t>(*line.mostRows * rowBytes(line.problem) / rowBytes(problem), 1);
+}
+
+void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Schedule& s) {
+  const bool type = line.problem.data == problem.data;
+  const bool same = type && line.problem.features == problem.features && isBare(problem);
+  const Schedule& measured = line.schedule;
+  Schedule changed = same ? measured : s;
+  changed.grain = s.grain;
+  if (type && !same) changed.vector = std::min(s.vector, measured.vector);
+  changed.rows = measured.rows;
+  changed.unroll = measured.unroll;
+  changed.tile = measured.tile;
+  changed.ahead = measured.ahead;
+  changed.inTurn = measured.inTurn;
+  // With AVX-512 a vector of bf16 is two registers, so a step has half as many vectors.
+  if (!type && isa.masks16 && changed.vector * bytes(problem.statistics()) > isa.vectorBytes) {
+    changed.unroll = std::max<int64_t>(changed.unroll / 2, 1);
+    changed.tile = std::max<int64_t>(changed.tile / 2, 1);
+  }
+  if (type && isBare(problem)) changed.stream = measured.stream, changed.fetch = measured.fetch;
+  if (!whyIllegal(problem, changed, isa)) s = changed;
+}
+
+}  // namespace normc::codegen::cpu

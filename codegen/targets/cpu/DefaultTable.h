@@ -1,0 +1,53 @@
+// Default schedules that were measured: the lines of a core's table.
+//
+//   {"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x768]", "schedule": "resident,rows=4,...",
+//    "most_rows": 16}
+//
+// A line says which schedule of its strategy is the fastest for its problem and for those like it: norms
+// whose sweeps do the same work (kindOf). A problem takes the nearest number of features, at most an octave
+// away, among the lines of its set, kind, entry and strategy whose rows begin alike: at one place in a page,
+// at two or at many, and at cache lines or inside them. With channels first the distance has no limit. Lines
+// of its type come first, then those of f32.
+// Where no line is near, the rule decides (DefaultRule.h).
+//
+// The knobs of a line replace those of the rule. The rule keeps what depends on the size alone: grain, and
+// for another number of features scalar_tail and vectors for narrow statistics. It also keeps what large
+// calls do if the problem has another type or clauses around the norm.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/targets/cpu/CpuSchedule.h"
+
+namespace normc::codegen::cpu {
+
+struct TableLine {
+  std::string set;
+  Problem problem;
+  Schedule schedule;
+  /// The rows of the line's problem up to which its strategy is faster than the first one; without it the
+  /// rule decides.
+  std::optional<int64_t> mostRows;
+};
+
+/// Returns the lines of the file. An error names the line and what is wrong with it.
+llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines);
+
+/// Returns the work of a norm's sweeps: `batch` and `running` for statistics of a feature, `map` where
+/// nothing is summed, `centered` and `squares` for statistics of a row, and `segment`. `scaled ` precedes
+/// where groups of a row are scaled first; ` groups` and ` channels first` follow where a row has several
+/// statistics, and where the layout is that.
+std::string kindOf(const Problem&);
+
+/// Returns the line that decides the schedule; null: the rule does. Thread-safe.
+const TableLine* findLine(const Problem&, const Isa&, Strategy);
+
+/// Returns the rows up to which the line's strategy is faster for the problem, which has as much data in as
+/// many rows; nothing if the line does not say.
+std::optional<int64_t> mostRows(const TableLine&, const Problem&);
+
+/// Replaces the knobs of `s`, a legal schedule of the problem, by those of the line, if the result is legal.
+void applyLine(const TableLine&, const Problem&, const Isa&, Schedule& s);
+
+}  // namespace normc::codegen::cpu

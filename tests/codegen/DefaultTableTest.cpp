@@ -1,0 +1,151 @@
+// Tables of default schedules: their lines, which of them decides, and what the rule keeps.
+#include <set>
+#include <tuple>
+
+#include "codegen/targets/cpu/DefaultCandidates.h"
+#include "codegen/targets/cpu/DefaultRule.h"
+#include "codegen/targets/cpu/DefaultTable.h"
+#include "tests/codegen/Support.h"
+
+namespace normc::codegen::cpu {
+namespace {
+
+std::string errorOf(llvm::StringRef lines) {
+  auto table = readTable(lines);
+  return table ? "" : llvm::toString(table.takeError());
+}
+
+/// A core whose table is `lines`, and the set that it is for.
+Isa withTable(const Core& core) {
+  Isa isa = isaOf("x86-64-v3");
+  isa.core = &core;
+  return isa;
+}
+
+constexpr llvm::StringLiteral kLines =
+    R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x768]", "schedule": "resident,vector=8,rows=8,unroll=2,stream=2"}
+{"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x1024]", "schedule": "resident,vector=8,rows=1,unroll=8,stream=4,fetch,in_turn"}
+{"set": "x86-64-v4", "problem": "layer_norm:backward@f32[*x768]", "schedule": "resident,vector=8,rows=8,unroll=2,stream=2"}
+{"set": "x86-64-v3", "problem": "batch_norm:forward@f32[*x768]", "schedule": "resident,vector=8,rows=2,tile=2", "most_rows": 100}
+)";
+
+class Defaults : public testing::Test {
+ protected:
+  /// Returns the default beside that of the rule: `rows,unroll,stream`, or `rule`.
+  std::string of(const char* text, Strategy strategy = Strategy::Resident) {
+    const Problem problem = problemOf(text);
+    const Schedule s = defaultSchedule(problem, isa_, strategy);
+    Schedule rule = ruleSchedule(problem, isa_, strategy);
+    fitClauses(problem, rule);
+    EXPECT_EQ(s.grain, rule.grain) << text;
+    if (s == rule) return "rule";
+    return std::to_string(s.rows) + "," + std::to_string(s.unroll) + "," + std::to_string(s.stream);
+  }
+
+  const Core core_{"test", {}, "", kLines};
+  const Isa isa_ = withTable(core_);
+};
+
+TEST(DefaultTable, EveryLineDecidesItsOwnProblem) {
+  for (const Core& core : cores()) {
+    auto table = readTable(core.lines);
+    ASSERT_TRUE(bool(table)) << core.name.str() << ".jsonl: " << llvm::toString(table.takeError());
+    for (const TableLine& line : *table) {
+      Isa isa = isaOf(line.set);
+      isa.core = &core;
+      Schedule wanted = line.schedule;
+      const Schedule s = defaultSchedule(line.problem, isa, wanted.strategy);
+      wanted.grain = s.grain;
+      EXPECT_EQ(s.text(), wanted.text())
+          << core.name.str() << ", " << line.set << ", " << line.problem.text();
+    }
+  }
+}
+
+TEST(DefaultTable, NoProcessorHasTwoCores) {
+  std::set<std::string> seen;
+  for (const Core& core : cores()) {
+    EXPECT_FALSE(core.measured.empty()) << core.name.str();
+    for (const std::string& processor : core.processors)
+      EXPECT_TRUE(seen.insert(processor).second) << processor;
+  }
+}
+
+TEST(DefaultTable, AnErrorNamesTheLine) {
+  const std::string good = kLines.split('\n').first.str() + "\n";
+  EXPECT_EQ(errorOf(good), "");
+  EXPECT_TRUE(llvm::StringRef(errorOf(good + "{\"set\": \"avx2\"}\n"))
+                  .starts_with("line 3: unknown target 'avx2'; "));
+  EXPECT_EQ(errorOf(R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x*]"})"),
+            "line 2: problem 'layer_norm:forward@f32[*x*]' has any number of features");
+  EXPECT_EQ(
+      errorOf(
+          R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x64]", "schedule": "resident,rows=3"})"),
+      "line 2: schedule 'resident,rows=3' of 'layer_norm:forward@f32[*x64]': rows = 3; legal: a power of "
+      "two up to 8");
+  EXPECT_EQ(errorOf(R"({"set": "x86-64-v3", "problem": "layer_norm:sideways@f32[*x64]"})").substr(0, 8),
+            "line 2: ");
+}
+
+TEST_F(Defaults, TheLineOfAProblemDecides) {
+  EXPECT_EQ(of("layer_norm:forward@f32[*x768]"), "8,2,2");
+  EXPECT_EQ(of("layer_norm:forward@f32[*x1024]"), "1,8,4");
+  EXPECT_EQ(of("layer_norm:backward@f32[*x768]"), "rule") << "the line is for another set";
+  EXPECT_EQ(of("rms_norm:forward@f32[*x768]"), "rule") << "another kind";
+}
+
+TEST_F(Defaults, TheNearestSizeWhoseRowsBeginAlikeDecides) {
+  EXPECT_EQ(of("layer_norm:forward@f32[*x1280]"), "8,2,2");
+  EXPECT_EQ(of("layer_norm:forward@f32[*x2048]"), "1,8,4") << "rows a multiple of a page apart";
+  EXPECT_EQ(of("layer_norm:forward@f32[*x1000]"), "rule") << "rows begin inside cache lines";
+  EXPECT_EQ(of("layer_norm:forward@f32[*x4096]"), "rule") << "two octaves away";
+}
+
+TEST_F(Defaults, AnInferenceOfRowsTakesTheLineOfAForward) {
+  EXPECT_EQ(of("layer_norm:infer@f32[*x768]"), "8,2,2");
+  EXPECT_EQ(of("batch_norm:infer@f32[*x768]"), "rule") << "sums nothing";
+}
+
+TEST_F(Defaults, ClausesAndOtherTypesKeepTheLargeCallsOfTheRule) {
+  const auto stream = [&](const char* text) {
+    return ruleSchedule(problemOf(text), isa_, Strategy::Resident).stream;
+  };
+  const char* clauses = "rms_norm_residual:forward@f32[*x768]";
+  EXPECT_EQ(of(clauses), "rule") << "squares";
+  const Problem gated = problemOf("norm n from layer_norm {\n  gate silu\n}\n", ":forward@f32[*x768]");
+  const Schedule s = defaultSchedule(gated, isa_, Strategy::Resident);
+  EXPECT_EQ(s.rows, 8);
+  EXPECT_EQ(s.stream, ruleSchedule(gated, isa_, Strategy::Resident).stream);
+  EXPECT_EQ(of("layer_norm:forward@f16[*x1536]"),
+            "8,2," + std::to_string(stream("layer_norm:forward@f16[*x1536]")));
+}
+
+TEST_F(Defaults, ALineLimitsTheRowsOfItsStrategy) {
+  const auto most = [&](const char* text) {
+    return defaultCandidates(problemOf(text), isa_)[1].limits.rowsMax.value_or(0);
+  };
+  EXPECT_EQ(most("batch_norm:forward@f32[*x768]"), 100);
+  EXPECT_EQ(most("batch_norm:forward@f32[*x640]"), 120) << "as many bytes";
+}
+
+/// What was measured on cores that this machine may not have, at sizes of the benchmarks.
+TEST(DefaultTable, KeepsWhatWasMeasured) {
+  const std::tuple<const char*, const char*, const char*> kMeasured[] = {
+      {"x86-64-v4:cove", "layer_norm:forward@f32[*x1000]", "resident,vector=16,rows=4,unroll=2"},
+      {"x86-64-v4:cove", "layer_norm:forward@f32[*x768]", "resident,vector=16,rows=4,unroll=2"},
+      {"x86-64-v4:cove", "rms_norm:forward@f32[*x512]", "resident,vector=16,rows=4,unroll=2"},
+      {"x86-64-v4:cove", "power_norm:forward@f32[*x1024]", "streamed,vector=16,rows=2,unroll=8"},
+      {"x86-64-v4:cove", "layer_norm:backward@f32[*x4096]", "resident,vector=16,rows=4,unroll=2"},
+      {"x86-64-v4:zen4", "rms_norm:forward@f32[*x512]", "resident,vector=8,rows=4,unroll=2"},
+      {"x86-64-v4:zen4", "rms_norm:forward@f32[*x1000]", "resident,vector=8,rows=2,unroll=4"},
+      {"x86-64-v4:zen4", "layer_norm:forward@f32[*x64]", "resident,vector=8,rows=8,unroll=1"},
+      {"x86-64-v4:zen4", "layer_norm:forward@f32[*x1024]", "resident,vector=16,rows=2,unroll=2"}};
+  for (const auto& [target, text, start] : kMeasured) {
+    const Problem problem = problemOf(text);
+    const Schedule s = defaultSchedule(problem, isaOf(target), strategies(problem).front());
+    EXPECT_EQ(s.text().substr(0, std::string(start).size()), start) << target << " " << text;
+  }
+}
+
+}  // namespace
+}  // namespace normc::codegen::cpu
