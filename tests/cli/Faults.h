@@ -29,7 +29,7 @@ class FaultyTest : public CommandTest {
   /// The files of the calls of that kind which the last command made; a call that is about no file has
   /// another word.
   const std::vector<std::string>& called() const { return called_; }
-  /// Those of the calls that had the fault.
+  /// The same for the calls that had the fault.
   const std::vector<std::string>& met() const { return met_; }
   /// The files that commands left in their folder for temporary files; they are removed.
   std::vector<std::string> leftBehind();

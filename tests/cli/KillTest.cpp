@@ -79,7 +79,7 @@ TEST_F(Kill, ATuningThatIsKilledHasItsMeasurementsButTheOneAtHand) {
   }
   const Outcome o = normcWith(kNone, tune);
   EXPECT_EQ(o.code, 0) << o.err;
-  for (const std::string& left : leftBehind())  // what a linker was given may stay
+  for (const std::string& left : leftBehind())  // files of a linker may stay
     EXPECT_FALSE(left.starts_with("normc-tune-")) << "the next tuning removes the folders of those before";
   const auto database = tune::readDatabase(journal);
   EXPECT_GT(database->counts.records, before.records);
