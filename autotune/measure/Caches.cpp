@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
+
+#include "autotune/measure/SystemText.h"
 
 namespace normc::measure {
 namespace {
@@ -16,7 +18,7 @@ constexpr int64_t kMostBytes = int64_t(1) << 40;
 
 /// Returns the first word of a file, or nothing.
 std::string wordIn(const std::string& path) {
-  std::ifstream file(path);
+  std::istringstream file(systemText(path));
   std::string word;
   file >> word;
   return word;
@@ -43,8 +45,9 @@ Caches cachesIn(const std::string& folder, const Caches& otherwise) {
   Caches caches;
   for (int index = 0; index < kMostCaches; ++index) {
     const std::string cache = folder + "/index" + std::to_string(index) + "/";
-    const int level = std::atoi(wordIn(cache + "level").c_str());
-    const std::string type = wordIn(cache + "type");
+    const std::string number = wordIn(cache + "level"), type = wordIn(cache + "type");
+    if (number.empty() && type.empty()) break;  // there is no such cache, and none behind it
+    const int level = std::atoi(number.c_str());
     if (level < 1 || (type != "Data" && type != "Unified")) continue;
     int64_t& size = level == 1 ? caches.first : level == 2 ? caches.second : caches.last;
     size = std::max(size, sizeOf(wordIn(cache + "size")));

@@ -6,17 +6,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "autotune/measure/Caches.h"
+#include "autotune/measure/SystemText.h"
 
 namespace normc::measure {
 namespace {
 
 /// Returns the text after the colon of the first line of `file` that begins with `key`.
 std::string valueOf(const char* file, const std::string& key) {
-  std::ifstream stream(file);
+  std::istringstream stream(systemText(file));
   for (std::string line; std::getline(stream, line);) {
     const size_t colon = line.find(':');
     if (line.rfind(key, 0) != 0 || colon == std::string::npos) continue;

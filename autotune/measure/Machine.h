@@ -17,6 +17,7 @@ struct Machine {
   std::string text() const;
 };
 
+/// Throws std::system_error if what the system says of it cannot be read now.
 Machine thisMachine();
 
 /// Returns `32 MiB` for 33554432.

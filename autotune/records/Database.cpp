@@ -124,8 +124,12 @@ Result<Database> readDatabase(const std::string& path) {
   std::ifstream file;
   if (!errno) file.open(path, std::ios::binary);
   if (errno || !file) return cannotRead(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) return cannotRead(path);
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  } catch (const std::ios_base::failure&) {  // of the buffer, with the reason in errno
+    return cannotRead(path);
+  }
   return databaseOf(text, path);
 }
 

@@ -97,7 +97,8 @@ void Journal::appendLine(std::string line) {
 
 void Journal::sync() {
   // Some file systems do not support sync.
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) throw failed("write", path_);
+  while (fsync(file_) != 0 && errno != EINVAL && errno != EROFS)
+    if (errno != EINTR) throw failed("write", path_);
 }
 
 Hold::Hold(const std::string& path) {

@@ -23,7 +23,9 @@ std::string nameOf(size_t point) { return std::to_string(point); }
 
 /// A failure that a worker reported: of the candidate if it was loaded, else of the task.
 struct CannotDo : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit CannotDo(const std::string& error, bool mayPass = false)
+      : std::runtime_error(error), mayPass(mayPass) {}
+  bool mayPass;  ///< memory, descriptors or a file were missing: no fault of the candidate
 };
 
 std::string reasonOf(const Worker::Ended& ended) {
@@ -136,7 +138,7 @@ template <typename Read>
 auto LiveLab::ask(const Json& request, double seconds, const Read& read) {
   const Json answer = worker().ask(request, seconds);
   if (const std::string error = shaped(callbacks_.worker, request, answer, errorOf); !error.empty())
-    throw CannotDo(error);
+    throw CannotDo(error, answer.value("may_pass", Json()) == true);
   try {
     return shaped(callbacks_.worker, request, answer, read);
   } catch (const Impossible&) {
@@ -162,7 +164,8 @@ void LiveLab::load(size_t point) {
   worker();
   if (loaded_.contains(point)) return;
   if (!facts_[point].made) facts_[point].made = callbacks_.make({point}).at(0);
-  if (!facts_[point].made->failure.empty()) throw CannotDo(facts_[point].made->failure);
+  if (!facts_[point].made->failure.empty())
+    throw CannotDo(facts_[point].made->failure, facts_[point].made->unavailable);
   ask({{"do", "load"}, {"name", nameOf(point)}, {"package", facts_[point].made->package}}, setting_.patience,
       [](const Json&) { return 0; });
   loaded_.insert(point);
@@ -250,8 +253,10 @@ Screened LiveLab::judged(size_t point) {
 
 Screened LiveLab::measure(size_t point) {
   Screened result{.point = point};
+  bool mayPass = false;
   try {
     result = judged(point);
+    mayPass = facts_[point].made->unavailable;
     if (result.status == Status::Ok) {
       if (point != landscape_.byDefault()) loadDefault();
       std::vector<Samples> samples = sample({point, landscape_.byDefault()}, kScreenRounds);
@@ -263,12 +268,13 @@ Screened LiveLab::measure(size_t point) {
     result.status = ended.hung ? Status::Hung : Status::Crashed;
     result.reason = reasonOf(ended);
   } catch (const CannotDo& refusal) {
-    result.status = Status::Refused, result.reason = refusal.what();
+    result.status = Status::Refused, result.reason = refusal.what(), mayPass = refusal.mayPass;
   }
+  if (mayPass) return result;  // a record would keep the candidate out of later searches
   Record record = recordOf(point);
   record.stage = "screen", record.status = result.status, record.reason = result.reason;
   record.samples = result.samples, record.reference = result.reference;
-  keepTrial(point, record);
+  keep(record);
   return result;
 }
 
@@ -290,6 +296,7 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
     if (failed_.contains(point)) continue;
     Record record = recordOf(point);
     record.stage = "race";
+    bool mayPass = false;
     try {
       if (rounds) worker_.reset(), sample({point}, rounds);
       load(point);
@@ -298,10 +305,10 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
     } catch (const Worker::Ended& ended) {
       record.status = ended.hung ? Status::Hung : Status::Crashed, record.reason = reasonOf(ended);
     } catch (const CannotDo& refusal) {
-      record.status = Status::Refused, record.reason = refusal.what();
+      record.status = Status::Refused, record.reason = refusal.what(), mayPass = refusal.mayPass;
     }
     failed_[point] = record.status;
-    keepTrial(point, record);
+    if (!mayPass) keep(record);
   }
   return list;
 }
@@ -362,11 +369,6 @@ Record LiveLab::recordOf(size_t point) const {
   }
   record.session = setting_.session, record.number = number_++, record.stamp = setting_.stamp;
   return record;
-}
-
-void LiveLab::keepTrial(size_t point, const Record& record) {
-  const std::optional<BuiltCandidate>& made = facts_[point].made;
-  if (!made || !made->unavailable) keep(record);
 }
 
 void LiveLab::keep(const Record& record) {

@@ -120,8 +120,6 @@ class LiveLab : public Lab {
   /// others are recorded as failed and left out.
   std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
   Record recordOf(size_t point) const;
-  /// Records a trial, unless the failure is not caused by the candidate.
-  void keepTrial(size_t point, const Record&);
   void keep(const Record&);
   double limit() const;
 

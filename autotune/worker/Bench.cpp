@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "autotune/measure/CudaTimer.h"
@@ -24,6 +27,19 @@ constexpr double kAwake = 1e-3;
 
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 
+/// Returns the answer to a request that failed. `mayPass`: not because of the candidate, so the same request
+/// may succeed later.
+Json failed(const std::string& error, bool mayPass = false) {
+  Json answer{{"error", firstLines(error)}};
+  if (mayPass) answer["may_pass"] = true;
+  return answer;
+}
+
+/// True if a package that was just written could not be read, or memory or descriptors are out.
+bool mayPass(normc_status status) {
+  return status == NORMC_RESOURCE_EXHAUSTED || status == NORMC_DATA_LOSS || status == NORMC_NOT_FOUND;
+}
+
 }  // namespace
 
 Json Bench::answer(const Json& request) {
@@ -34,9 +50,15 @@ Json Bench::answer(const Json& request) {
     if (what == "gate") return gate(request);
     if (what == "sample") return sample(request);
     if (what == "copy") return copy(request);
-    return {{"error", "there is no request `" + what + "`"}};
+    return failed("there is no request `" + what + "`");
+  } catch (const host::Error& error) {
+    return failed(error.what(), mayPass(error.status()));
+  } catch (const std::bad_alloc&) {
+    return failed(std::strerror(ENOMEM), true);
+  } catch (const std::system_error& error) {
+    return failed(error.what(), true);
   } catch (const std::exception& error) {
-    return {{"error", firstLines(error.what())}};
+    return failed(error.what());
   }
 }
 
@@ -50,6 +72,7 @@ void Bench::begin(const Json& task) {
   };
   const auto problem = parseProblem(task.at("problem").get<std::string>(), find);
   if (!problem) throw std::runtime_error(text(problem.errors()));
+  machine_ = measure::thisMachine();
   problem_ = *problem;
   extents_ = {task.at("segments"), task.at("rows"), task.at("features")};
   threads_ = task.at("threads");

@@ -13,8 +13,9 @@
 //                                                    left out
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
 //
-// An answer with "error" has the reason of a failure. This class gives no protection against a candidate's
-// code: it must run in another process than the search.
+// An answer with "error" has the reason of a failure; "may_pass": true if memory, descriptors or a file were
+// missing, which says nothing about the candidate. This class gives no protection against a candidate's code:
+// it must run in another process than the search.
 #pragma once
 
 #include <functional>
@@ -73,7 +74,7 @@ class Bench {
   measure::Loops known_;
   measure::Policy policy_ = measure::Policy::Warm;
   double sampleSeconds_ = 0;
-  measure::Machine machine_ = measure::thisMachine();
+  measure::Machine machine_;
   std::unique_ptr<host::Context> context_;
   std::unique_ptr<gate::CudaDevice> device_;  ///< null on the CPU
   std::vector<gate::Question> questions_;

@@ -23,19 +23,61 @@ bool writeAll(int file, std::string_view bytes) {
   return true;
 }
 
-int replaceFile(const std::string& path, std::string_view bytes) {
-  std::string temporary;
-  int file = -1;
-  for (int attempt = 0; file < 0; ++attempt) {
-    temporary = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
-    file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno != EEXIST) return errno;
+namespace {
+
+bool sync(int file) {
+  while (fsync(file) != 0)
+    if (errno != EINTR) return false;
+  return true;
+}
+
+constexpr int kNoNamelessFiles = -1;
+
+/// Calls `make` with names beside `path` until it finds one that is free, which `name` is then. Returns 0, or
+/// the number of the error.
+template <typename Make>
+int makeBeside(const std::string& path, std::string& name, const Make& make) {
+  for (int attempt = 0;; ++attempt) {
+    const std::string next = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
+    if (make(next.c_str())) return name = next, 0;
+    if (errno != EEXIST) return errno;
   }
-  int error = writeAll(file, bytes) && fsync(file) == 0 ? 0 : errno;
+}
+
+/// Replaces the file by one that has its name from the beginning, or only when it is complete. Returns 0, or
+/// the number of the error, or kNoNamelessFiles.
+int replaced(const std::string& path, std::string_view bytes, bool nameless) {
+  std::string temporary;
+  int file = -1, error = 0;
+  if (nameless) {
+    const std::string folder = path.substr(0, path.rfind('/') + 1);  // empty for a name alone
+    file = open((folder + ".").c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (file < 0) return kNoNamelessFiles;
+  } else {
+    error = makeBeside(path, temporary, [&](const char* name) {
+      return (file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) >= 0;
+    });
+    if (error != 0) return error;
+  }
+  error = writeAll(file, bytes) && sync(file) ? 0 : errno;
+  if (nameless && error == 0) {
+    const std::string self = "/proc/self/fd/" + std::to_string(file);
+    const int unnamed = makeBeside(path, temporary, [&](const char* name) {
+      return linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+    });
+    if (unnamed != 0) error = kNoNamelessFiles;
+  }
   if (close(file) != 0 && error == 0) error = errno;
   if (error == 0 && rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) unlink(temporary.c_str());
+  if (error != 0 && !temporary.empty()) unlink(temporary.c_str());
   return error;
+}
+
+}  // namespace
+
+int replaceFile(const std::string& path, std::string_view bytes) {
+  const int error = replaced(path, bytes, /*nameless=*/true);
+  return error == kNoNamelessFiles ? replaced(path, bytes, /*nameless=*/false) : error;
 }
 
 size_t Writer::addNorm(std::string name, std::string hash, std::string text) {

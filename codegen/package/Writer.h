@@ -39,8 +39,10 @@ class Writer {
 /// Writes all bytes to an open file, by as many calls as necessary. False if one fails; errno has the reason.
 bool writeAll(int file, std::string_view bytes);
 
-/// Writes a file under a temporary name in the same folder and renames it: on failure there is no new file,
-/// and an old one is as it was. Returns 0, or the errno of what failed.
+/// Writes a file without a name, gives it a temporary one in the same folder and renames it: on failure there
+/// is no new file, and an old one is as it was. So it is if the process is killed, but a whole file may then
+/// have the temporary name. A file system without such files has the temporary name from the beginning.
+/// Returns 0, or the errno of what failed.
 int replaceFile(const std::string& path, std::string_view bytes);
 
 }  // namespace normc::package

@@ -31,9 +31,18 @@ TemporaryFile::~TemporaryFile() {
   if (!path_.empty()) llvm::sys::fs::remove(path_);
 }
 
-std::string TemporaryFile::read() const {
+llvm::Expected<std::string> TemporaryFile::read() const {
   auto buffer = llvm::MemoryBuffer::getFile(path_);
-  return buffer ? (*buffer)->getBuffer().str() : std::string();
+  if (buffer) return (*buffer)->getBuffer().str();
+  return llvm::make_error<Unavailable>("cannot read " + path_.str().str() + ": " +
+                                       buffer.getError().message());
+}
+
+std::string TemporaryFile::log() const {
+  auto text = read();
+  if (text) return *text;
+  llvm::consumeError(text.takeError());
+  return "";
 }
 
 }  // namespace normc::codegen

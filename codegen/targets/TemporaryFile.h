@@ -16,8 +16,10 @@ class TemporaryFile {
   ~TemporaryFile();
 
   llvm::StringRef path() const { return path_; }
-  /// Returns the current content; empty if it cannot be read.
-  std::string read() const;
+  /// Returns the current content. The error is Unavailable.
+  llvm::Expected<std::string> read() const;
+  /// Returns the current content of a log; empty if it cannot be read.
+  std::string log() const;
 
  private:
   TemporaryFile() = default;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/normc.h"
@@ -24,6 +25,7 @@ class ByteSource {
   ByteSource() = default;
 
   int file_ = -1;
+  std::string path_;  ///< of the file
   std::vector<char> memory_;
   uint64_t bytes_ = 0;
 };

@@ -93,6 +93,29 @@ TEST_F(Records, ADuplicateOfSchema1IsReadAsOne) {
   EXPECT_EQ(database.text(), line + "\n") << "a merge keeps the line and its id";
 }
 
+TEST_F(Records, ThatAnyVersionWroteAreRead) {  // a line is added to the file where a version adds a form
+  const auto database = readDatabase(NORMC_OLD_RECORDS);
+  ASSERT_TRUE(database);
+  EXPECT_EQ(database->counts.text(), "8 records");
+  std::vector<Record> records = database->records;
+  std::sort(records.begin(), records.end(),
+            [](const Record& a, const Record& b) { return a.number < b.number; });
+  std::vector<std::string> forms;
+  for (const Record& r : records) forms.push_back(r.kind + " " + std::string(name(r.status)));
+  EXPECT_EQ(forms, (std::vector<std::string>{"trial ok", "choice ok", "verify ok", "trial duplicate",
+                                             "trial wrong", "trial duplicate", "trial crashed", "trial ok"}));
+  EXPECT_EQ(records[0].task.text(), "layer_norm:forward@f32[*x64], 32 rows, 1 thread, warm");
+  EXPECT_EQ(records[0].samples, (std::vector<double>{0.125, 0.25}));
+  EXPECT_EQ(records[0].device.facts.at("l2"), 1048576);
+  EXPECT_EQ(records[0].stamp, 0);
+  EXPECT_EQ(records[1].conclusion->verdict, "won");
+  EXPECT_EQ(records[2].conclusion->high, 1.5);
+  EXPECT_EQ(records[4].reason, "y: element 3 is 1, not 2");
+  EXPECT_EQ(records[6].stamp, 7);
+  EXPECT_EQ(records[7].task.problem.text(), "group_norm_segment:backward@bf16[*x*x64]{groups=8,mask}");
+  EXPECT_EQ(records[7].device.arch, "sm_90");
+}
+
 TEST_F(Records, AReasonThatIsLongIsCut) {
   Record wrong = sample();
   wrong.status = Status::Wrong;

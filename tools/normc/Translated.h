@@ -1,6 +1,8 @@
 // Turns exceptions of libraries into the Failure that run() in Cli.cpp prints.
 #pragma once
 
+#include <system_error>
+
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/gate/PackageFile.h"
 #include "tools/normc/Failure.h"
@@ -18,6 +20,8 @@ auto translated(Body&& body) {
   } catch (const gate::CudaError& error) {
     throw refused(error.what());
   } catch (const gate::PackageError& error) {
+    throw refused(error.what());
+  } catch (const std::system_error& error) {
     throw refused(error.what());
   }
 }

@@ -1,7 +1,7 @@
 // normc fmt FILE
-#include <algorithm>
 #include <ostream>
 
+#include "dsl/Comments.h"
 #include "dsl/Nearest.h"
 #include "dsl/Norms.h"
 #include "dsl/Print.h"
@@ -20,21 +20,11 @@ struct FmtFlags {
 
 bool isBuiltin(const std::string& file) { return file != "-" && access(file.c_str(), F_OK) != 0; }
 
-/// Refuses to lose a comment: the canonical text has none.
-void requireNoComment(const FmtFlags& flags, const std::string& text) {
-  const size_t at = text.find("//");
-  if (at == text.npos) return;
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  throw refused(
-      flags.file + " has a comment in line " + std::to_string(line) + ", which the canonical text would lose",
-      "name another file: -o FILE, or take the comments out");
-}
-
 /// -i and --check: the file and its canonical text.
 ExitCode compareWithFile(const FmtFlags& flags, const std::string& before, const std::string& text,
                          Output& out) {
   const bool same = before == text;
-  if (flags.inPlace && !same) requireNoComment(flags, before), writeFile(flags.file, text);
+  if (flags.inPlace && !same) writeFile(flags.file, text);
   if (out.json)
     out.result({{"file", flags.file}, {"canonical", same}, {"written", flags.inPlace && !same}});
   else if (!same)
@@ -67,6 +57,7 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
       text += (text.empty() ? "" : "\n") + print(*norm);
       norms.push_back({{"name", norm->name}, {"hash", norm->structuralHash()}, {"text", print(*norm)}});
     }
+    if (!isBuiltin(flags.file)) text = withComments(before, text);
   } catch (const Failure& failure) {
     if (out.json) out.result({{"norms", Json::array()}, {"errors", jsonOf(failure.diagnostics())}});
     throw;
@@ -87,11 +78,10 @@ Action declareFmt(CLI::App& parser) {
   auto flags = std::make_shared<FmtFlags>();
   parser.add_option("FILE", flags->file, "A .norm file, - for the standard input, or a built-in norm");
   parser.add_option("-o,--output", flags->output, "Write there instead of to the standard output");
-  parser.add_flag("-i,--in-place", flags->inPlace,
-                  "Write the file back; refused where a comment would be lost");
+  parser.add_flag("-i,--in-place", flags->inPlace, "Write the file back");
   parser.add_flag("--check", flags->check, "Write nothing; fail if the file is not in its canonical form");
   parser.footer(
-      "The canonical text spells out what differs from a default, resolves `from`, and has no comments.");
+      "The canonical text spells out what differs from a default, resolves `from`, and keeps comments.");
   return [flags](Output& out) { return fmt(*flags, out); };
 }
 

@@ -77,7 +77,7 @@ llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, cons
   std::string error;
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(), log->path()};
   int status = llvm::sys::ExecuteAndWait(linker, command, std::nullopt, redirects, 60, 0, &error);
-  const std::string said = log->read();
+  const std::string said = log->log();
   if (status > 0 && llvm::StringRef(said).trim().empty())
     error = linker + " ended with exit code " + std::to_string(status) + " and said nothing";
   const std::string failed = "linking " + isa.name.str() + " kernels failed: " + error + said;

@@ -22,8 +22,8 @@ static llvm::Expected<std::string> runTool(llvm::ArrayRef<llvm::StringRef> comma
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log->path(), log->path()};
   std::string error;
   if (llvm::sys::ExecuteAndWait(command[0], command, std::nullopt, redirects, 120, 0, &error) == 0)
-    return log->read();
-  std::string said = error + log->read();
+    return log->log();
+  std::string said = error + log->log();
   return llvm::createStringError(doing.str() + ": " + llvm::StringRef(said).trim().str());
 }
 
@@ -63,7 +63,9 @@ llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch& arch) {
   auto log = runTool({program, "-v", "-O3", "-arch", arch.name, input->path(), "-o", output->path()},
                      "ptxas cannot assemble for " + arch.name);
   if (!log) return log.takeError();
-  return Assembled{output->read(), resourcesOf(*log)};
+  auto cubin = output->read();
+  if (!cubin) return cubin.takeError();
+  return Assembled{std::move(*cubin), resourcesOf(*log)};
 }
 
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin) {

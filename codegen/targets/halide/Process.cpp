@@ -105,17 +105,19 @@ llvm::Expected<Answer> run(const Generator& generator, std::string argument, llv
 
   const Ended ended = waitFor(child, generator.seconds);
   if (ended.timedOut)
-    return failure("took more than " + std::to_string(generator.seconds) + " s and was stopped", log.read());
+    return failure("took more than " + std::to_string(generator.seconds) + " s and was stopped", log.log());
   if (WIFSIGNALED(ended.status))
     return failure("crashed: " + std::string(strsignal(WTERMSIG(ended.status))) + " (it may use " +
                        std::to_string(generator.megabytes) + " MiB)",
-                   log.read());
+                   log.log());
   const int code = WEXITSTATUS(ended.status);
-  if (code == 3) return failure("refuses", log.read(), /*ofTheRequest=*/true);
-  if (code == 127) return failure("'" + program + "' cannot be started", log.read());
+  if (code == 3) return failure("refuses", log.log(), /*ofTheRequest=*/true);
+  if (code == 127) return failure("'" + program + "' cannot be started", log.log());
   if (code != 0)
-    return failure("failed with exit code " + std::to_string(code), log.read(), /*ofTheRequest=*/code == 1);
-  return Answer{"", facts.read(), log.read()};
+    return failure("failed with exit code " + std::to_string(code), log.log(), /*ofTheRequest=*/code == 1);
+  auto said = facts.read();
+  if (!said) return said.takeError();
+  return Answer{"", std::move(*said), log.log()};
 }
 
 llvm::Expected<llvm::json::Value> factsOf(const Answer& answer) {
@@ -132,7 +134,9 @@ llvm::Expected<Answer> ask(const Generator& generator, llvm::StringRef request) 
   if (!output) return output.takeError();
   auto answer = run(generator, output->path().str(), request);
   if (!answer) return answer;
-  answer->output = output->read();
+  auto made = output->read();
+  if (!made) return made.takeError();
+  answer->output = std::move(*made);
   if (auto facts = factsOf(*answer); !facts) return facts.takeError();
   if (answer->output.empty()) return failure("wrote nothing", answer->log);
   return answer;
