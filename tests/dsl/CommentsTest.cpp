@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dsl/Comments.h"
-#include "dsl/Norms.h"
+#include "dsl/Library.h"
 #include "dsl/Print.h"
 
 namespace normc {
