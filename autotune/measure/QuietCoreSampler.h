@@ -41,6 +41,7 @@ class QuietCoreSampler {
   double sample(const std::function<double()>& take);
   /// From now on samples are waited for until `seconds` from now at most; then the first counts.
   void waitFor(double seconds);
+  void setPatience(double seconds) { patience_ = seconds; }
   int disturbed() const { return disturbed_; }  ///< number of samples that were discarded
   const Loops& best() const { return best_; }
   double patience() const { return patience_; }  ///< seconds that are left

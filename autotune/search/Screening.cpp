@@ -9,7 +9,8 @@ namespace normc::tune {
 namespace {
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-constexpr int kWidest = 5;  ///< multiples of SearchOptions::leaders whose neighbours are measured
+constexpr int kWidest = 5;        ///< multiples of SearchOptions::leaders whose neighbours are measured
+constexpr double kHopeful = 1.5;  ///< relative to the best prediction
 constexpr double kImproved = 0.995;
 constexpr size_t kAnnounced = 16;  ///< candidates that are announced beyond the current batch
 constexpr int kHeatRounds = 4;     ///< of the first heat
@@ -70,9 +71,12 @@ bool Screening::mayScreen() {
 void Screening::announce(const std::vector<size_t>& queue, size_t begin) {
   std::vector<size_t> next(queue.begin() + long(begin),
                            queue.begin() + long(std::min(queue.size(), begin + kAnnounced)));
-  if (!options_.exhaustive && next.size() < kAnnounced)
-    for (const size_t point : frontier(size_t(options_.leaders)))
+  if (!options_.exhaustive && next.size() < kAnnounced) {
+    std::vector<size_t> guess = frontier(size_t(options_.leaders * kWidest));
+    if (guess.empty()) guess = hopeful();
+    for (const size_t point : guess)
       if (next.size() < kAnnounced) next.push_back(point);
+  }
   lab_.announce(next);
 }
 
@@ -99,17 +103,29 @@ bool Screening::screenAll(const std::vector<size_t>& points) {
 }
 
 /// Screens neighbours of the leaders. When all of those are known it takes more leaders, because a few rounds
-/// of one process may have ranked the best one lower; an improvement leads back to the first ones.
+/// of one process may have ranked the best one lower, and then what the model takes for fast; an improvement
+/// leads back to the first ones.
 void Screening::climb() {
-  for (int width = 1; width <= kWidest && mayScreen();) {
+  for (int width = 1; mayScreen();) {
     std::vector<size_t> next = frontier(size_t(options_.leaders * width));
-    if (next.empty()) {
+    if (next.empty() && width < kWidest) {
       ++width;
       continue;
     }
+    if (next.empty()) next = hopeful();
+    if (next.empty()) return;
     next.resize(std::min(next.size(), size_t(options_.batch)));
     if (screenAll(next)) width = 1;
   }
+}
+
+/// Returns the points that are not known yet and are predicted to be nearly as fast as the best prediction.
+std::vector<size_t> Screening::hopeful() const {
+  std::vector<size_t> points;
+  const double most = kHopeful * landscape_[landscape_.ranked().front()].predicted;
+  for (const size_t point : landscape_.ranked())
+    if (!seen_.contains(point) && landscape_[point].predicted <= most) points.push_back(point);
+  return points;
 }
 
 /// Returns the neighbours of the leaders that are not known yet; first those that are expected to be fastest:

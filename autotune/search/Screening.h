@@ -43,6 +43,7 @@ class Screening {
   bool screenAll(const std::vector<size_t>& points);
   void climb();
   std::vector<size_t> frontier(size_t leaders) const;
+  std::vector<size_t> hopeful() const;
   void announce(const std::vector<size_t>& queue, size_t begin);
   void runHeats();
 

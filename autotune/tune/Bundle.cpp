@@ -245,6 +245,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   const double begun = secondsNow();
   Setting setting = here(shipped, run_, session_);
   setting.begun = begun, setting.quietPatience = kQuietShare * budget;
+  setting.quietShare = kQuietShare;
   if (setting.device.kind == "cpu")
     setting.screenRows = screeningRows(setting.task, setting.spec, measure::thisMachine().lastCache);
   const Landscape landscape(shipped.points, 0);

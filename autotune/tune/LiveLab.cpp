@@ -98,8 +98,9 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
     const double patience =
         std::max(kLeastPatience, 20 * round * double(wanted + kUntimed)) + (known ? 0 : setting_.patience);
     const double rest = left();
+    const double quiet = std::min(setting_.quietPatience, setting_.quietShare * now()) - requests_.waited();
     const auto part =
-        requests_.sample(points, first, wanted, patience,
+        requests_.sample(points, first, wanted, patience, std::max(quiet, 0.0),
                          std::isfinite(rest) ? std::optional(std::max(rest, 0.0)) : std::nullopt);
     each(part);
     for (size_t i = 0; i < all.size(); ++i) all[i].insert(all[i].end(), part[i].begin(), part[i].end());
@@ -298,6 +299,10 @@ std::vector<Samples> LiveLab::heat(const std::vector<size_t>& points, int rounds
 }
 
 std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds) {
+  std::vector<size_t> missing;  // those that an earlier session screened
+  for (const size_t point : points)
+    if (!facts_[point].made) missing.push_back(point);
+  makeAhead_.announce(missing);
   const std::vector<size_t> judged = finishGate(points);
   const double begin = now();
   requests_.setRows(setting_.task.rows);

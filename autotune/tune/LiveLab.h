@@ -60,7 +60,7 @@ class LiveLab : public Lab {
   void conclude(const Outcome&, const std::string& kind = "choice", const std::string& verdict = "");
   int64_t disturbed() const { return requests_.disturbed(); }
   /// True if time is left to wait for a quiet core. If not, disturbed samples were accepted.
-  bool patient() const { return requests_.quietPatience() > 0; }
+  bool patient() const { return requests_.patient(); }
   const std::optional<BuiltCandidate>& made(size_t point) const { return facts_.at(point).made; }
   /// Returns how a candidate failed in a race.
   Status raced(size_t point) const {

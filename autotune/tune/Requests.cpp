@@ -66,10 +66,7 @@ std::string errorOf(const Json& answer) {
 }  // namespace
 
 Requests::Requests(const Setting& setting, std::string worker)
-    : setting_(setting),
-      program_(std::move(worker)),
-      rows_(setting.task.rows),
-      quietPatience_(setting.quietPatience) {}
+    : setting_(setting), program_(std::move(worker)), rows_(setting.task.rows) {}
 
 void Requests::setRows(int64_t rows) {
   if (rows != rows_) worker_.reset();
@@ -96,7 +93,7 @@ Worker& Requests::worker() {
                {"device", setting_.device.kind},
                {"index", setting_.deviceIndex},
                {"cuda_library", setting_.cudaLibrary},
-               {"patience", quietPatience_}};
+               {"patience", setting_.quietPatience}};
   if (std::isfinite(loops_.filling)) task["loops"] = {loops_.waiting, loops_.filling};
   const Json answer = worker_->ask(task, setting_.patience);
   if (const std::string error = shaped(program_, task, answer, errorOf); !error.empty())
@@ -140,12 +137,13 @@ Requests::Verdict Requests::gate(size_t point, Part part, double seconds) {
 }
 
 std::vector<Samples> Requests::sample(const std::vector<size_t>& points, int first, int rounds,
-                                      double patience, std::optional<double> seconds) {
+                                      double patience, double quiet, std::optional<double> seconds) {
   std::vector<std::string> names;
   for (const size_t point : points) names.push_back(nameOf(point));
   Json request = {{"do", "sample"}, {"names", names}, {"first", first}, {"rounds", rounds}};
+  request["patience"] = quiet;
   if (seconds) request["seconds"] = *seconds;
-  return ask(request, patience + quietPatience_, [&](const Json& answer) {
+  return ask(request, patience + quiet, [&](const Json& answer) {
     std::vector<Samples> samples;
     for (const Json& each : answer.at("samples")) samples.push_back(timesIn(each));
     const size_t least = seconds ? 1 : size_t(rounds);
@@ -157,15 +155,16 @@ std::vector<Samples> Requests::sample(const std::vector<size_t>& points, int fir
     const int64_t disturbed = countIn(answer.at("disturbed"));
     const Json& loops = answer.at("loops");
     const measure::Loops measured{numberIn(loops.at(0), 0, kForever), numberIn(loops.at(1), 0, kForever)};
-    const double left = numberIn(answer.at("patience"), -kForever, quietPatience_);
-    disturbed_ += disturbed, loops_ = measure::fastest(loops_, measured), quietPatience_ = left;
+    const double left = numberIn(answer.at("patience"), -kForever, quiet);
+    disturbed_ += disturbed, loops_ = measure::fastest(loops_, measured);
+    waited_ += quiet - left, patient_ &= disturbed == 0 || left > 0;
     return samples;
   });
 }
 
 double Requests::copy(int reads, int writes, double seconds) {
   return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}, {"seconds", seconds}},
-             setting_.patience + quietPatience_,
+             setting_.patience + setting_.quietPatience,
              [](const Json& answer) { return numberIn(answer.at("seconds"), 0, kForever); });
 }
 

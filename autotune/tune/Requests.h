@@ -50,15 +50,17 @@ class Requests {
   Verdict gate(size_t point, Part, double seconds);
 
   /// Takes samples of all points in turns. `first`: the number of rounds before these, which determines the
-  /// rotation. `patience`: seconds for the answer, beside the wait for a quiet core. `seconds`: fewer rounds
-  /// are taken if they take longer, but at least one.
+  /// rotation. `patience`: seconds for the answer, beside the wait for a quiet core; `quiet`: seconds for
+  /// that wait. `seconds`: fewer rounds are taken if they take longer, but at least one.
   std::vector<Samples> sample(const std::vector<size_t>& points, int first, int rounds, double patience,
-                              std::optional<double> seconds);
+                              double quiet, std::optional<double> seconds);
   /// Returns the seconds of a copy with so many transfers, measured for `seconds` at most, but once.
   double copy(int reads, int writes, double seconds);
 
   int64_t disturbed() const { return disturbed_; }
-  double quietPatience() const { return quietPatience_; }
+  double waited() const { return waited_; }  ///< seconds, for a quiet core
+  /// True if samples were never taken on a core that others used, for lack of time to wait.
+  bool patient() const { return patient_; }
 
  private:
   Worker& worker();
@@ -74,7 +76,8 @@ class Requests {
   uint64_t renewed_ = 0;
   // State that is passed from one worker to the next.
   measure::Loops loops_;  ///< the fastest that any worker measured
-  double quietPatience_;  ///< the remaining part of the setting's
+  double waited_ = 0;
+  bool patient_ = true;
   int64_t disturbed_ = 0;
 };
 

@@ -34,11 +34,13 @@ struct Setting {
   std::string cudaLibrary = "libcuda.so.1";
   double patience = 60;  ///< seconds for the first gate, which computes the reference; later gates have less
   double quietPatience = 8;  ///< seconds in total to wait for a core without other load
+  double quietShare = 1e9;   ///< and the share of the time so far that this wait may have taken
 };
 
 /// Returns the rows to screen for a task on a CPU if fewer than those of the task are out of the caches too:
-/// its tensors together then have at least twice the bytes of the last cache. 0: those of the task. `spec`:
-/// the text of the norm.
+/// its tensors together have at least the bytes of the last cache, so that two sets in turn find nothing in
+/// it, and x has 12 MiB, so that kernels take the call for a large one. 0: those of the task. `spec`: the
+/// text of the norm.
 int64_t screeningRows(const Task&, const std::string& spec, int64_t lastCache);
 
 }  // namespace normc::tune

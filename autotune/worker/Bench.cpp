@@ -223,6 +223,7 @@ Json Bench::sample(const Json& request) {
             last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
   quiet.waitFor(end - now());
+  if (request.contains("patience")) quiet.setPatience(request["patience"]);
   for (int round = first; round < last; ++round) {
     const double start = now();
     for (size_t i = 0; i < runners.size(); ++i) {

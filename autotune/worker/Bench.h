@@ -10,7 +10,8 @@
 //                                                    "part": "first", "rest", or "all" trials
 //   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops",
 //                                                    "patience"}, in turns; "first": the rounds of the race
-//                                                    before these, else 0; "seconds": ends after the last
+//                                                    before these, else 0; "patience": seconds to wait for
+//                                                    a quiet core; "seconds": ends after the last
 //                                                    round that fits, but one
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers,
 //                                                    measured for "seconds" at most, but once

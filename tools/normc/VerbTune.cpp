@@ -149,6 +149,7 @@ class Tuning {
     tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
                           session_};
     setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : tune::kQuietShare * budget;
+    if (!flags_.exhaustive) setting.quietShare = tune::kQuietShare;
     if (!place_.onCuda()) {
       setting.screenRows = tune::screeningRows(t.task, setting.spec, hardware_.machine.lastCache);
       return setting;
