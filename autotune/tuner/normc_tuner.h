@@ -97,8 +97,8 @@ typedef struct normc_tuner_result {
   int32_t from_records; /**< 1: chosen by an earlier call; nothing was measured */
 } normc_tuner_result;
 
-/** Finds the best kernel for a problem at these sizes on this machine. It takes the budget at most, in most of
- * which a core or the device is busy. Nothing is changed but the records. */
+/** Finds the best kernel for a problem at these sizes on this machine. It takes the budget at most, in most
+ * of which a core or the device is busy. Nothing is changed but the records. */
 NORMC_API normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* request,
                                        normc_tuner_result* result);
 
