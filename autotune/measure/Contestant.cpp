@@ -13,6 +13,8 @@ namespace {
 
 /// GNU OpenMP's workers spin for up to 14 ms on processors with a slow `pause`.
 constexpr std::chrono::milliseconds kSettle(20);
+/// A call of so many seconds needs no untimed one before it: it replaces all that the caches hold early on.
+constexpr double kOwnWarmUp = 0.02;
 
 }  // namespace
 
@@ -25,7 +27,7 @@ Runner::Runner(Contestant& contestant, double sampleSeconds, double warmUpSecond
     calls_ = std::max(calls_ + 1, int64_t(std::ceil(double(calls_) * missing * 1.1)));
     elapsed = contestant.run(calls_);
   }
-  warmUps_ = std::max<int64_t>(1, calls_ / 4);
+  warmUps_ = calls_ == 1 && elapsed >= kOwnWarmUp ? 0 : std::max<int64_t>(1, calls_ / 4);
   if (elapsed > 0)
     warmUps_ = std::max(warmUps_, int64_t(std::ceil(warmUpSeconds / elapsed * double(calls_))));
   settle();
@@ -34,7 +36,7 @@ Runner::Runner(Contestant& contestant, double sampleSeconds, double warmUpSecond
 }
 
 double Runner::sample() {
-  contestant_->run(warmUps_);
+  if (warmUps_) contestant_->run(warmUps_);
   const double result = contestant_->run(calls_) / double(calls_);
   settle();
   return result;

@@ -37,7 +37,7 @@ double timed(int64_t calls, Call call) {
 }
 
 /// One contestant of a race. The constructor doubles the number of calls in a sample until the sample is long
-/// enough; these first calls also warm up.
+/// enough; these first calls also warm up. A call that takes 20 ms or more has no untimed calls before it.
 class Runner {
  public:
   Runner(Contestant&, double sampleSeconds, double warmUpSeconds = 0);

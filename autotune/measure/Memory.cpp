@@ -14,6 +14,9 @@
 namespace normc::measure {
 namespace {
 
+/// The most elements that are made one by one; the rest repeats them.
+constexpr int64_t kPattern = (1 << 20) - 3;
+
 /// Returns the sum of four uniform 16-bit numbers: nearly normal, at a few nanoseconds each.
 float nearlyNormal(uint64_t& state) {
   state += 0x9e3779b97f4a7c15;
@@ -40,18 +43,27 @@ Memory::~Memory() {
   if (data_) munmap(data_, std::max<int64_t>(bytes_, 1));
 }
 
+Memory::Memory(int64_t bytes, Unused) : bytes_(bytes) {
+  data_ =
+      mmap(nullptr, std::max<int64_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data_ == MAP_FAILED) throw std::bad_alloc();
+}
+
 Memory scattered(const Memory& from, uint64_t seed) {
-  const auto page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(from.bytes());
-  Memory to(from.bytes());
-  if (bytes == 0) return to;
-  madvise(to.data(), bytes, MADV_DONTNEED);  // if refused, the pages keep their order
+  Memory to = scatteredZeros(from.bytes(), seed);
+  std::memcpy(to.data(), from.data(), size_t(from.bytes()));
+  return to;
+}
+
+Memory scatteredZeros(int64_t size, uint64_t seed) {
+  const auto page = size_t(sysconf(_SC_PAGESIZE)), bytes = size_t(size);
+  Memory to(size, Memory::Unused());
   std::vector<size_t> pages((bytes + page - 1) / page);
   std::iota(pages.begin(), pages.end(), 0);
   std::mt19937_64 random(seed);
   std::shuffle(pages.begin(), pages.end(), random);
   auto* const begin = static_cast<volatile char*>(to.data());
-  for (const size_t at : pages) begin[at * page] = 1;
-  std::memcpy(to.data(), from.data(), bytes);
+  for (const size_t at : pages) begin[at * page] = 0;
   return to;
 }
 
@@ -80,15 +92,18 @@ void store(const std::vector<float>& values, DType type, void* to) {
 void fill(Memory& memory, DType type, int64_t count, uint64_t seed, float mean, float sigma) {
   constexpr int64_t kBlock = 4096;
   std::vector<float> block;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    block.resize(std::min(kBlock, count - begin));
+  char* const to = static_cast<char*>(memory.data());
+  const int64_t made = std::min(count, kPattern);
+  for (int64_t begin = 0; begin < made; begin += kBlock) {
+    block.resize(size_t(std::min(kBlock, made - begin)));
     for (float& value : block) value = mean + sigma * nearlyNormal(seed);
-    store(block, type, static_cast<char*>(memory.data()) + begin * bytes(type));
+    store(block, type, to + begin * bytes(type));
   }
+  for (int64_t begin = made; begin < count; begin += made)
+    std::memcpy(to + begin * bytes(type), to, size_t(std::min(made, count - begin) * bytes(type)));
 }
 
 gate::CudaMemory filled(const gate::CudaDevice& device, DType type, int64_t size, uint64_t seed) {
-  constexpr int64_t kPattern = (1 << 20) - 3;
   const int64_t count = std::clamp<int64_t>(size / bytes(type), 1, kPattern);
   Memory pattern(count * bytes(type));
   fill(pattern, type, count, seed, 0, 1);

@@ -21,15 +21,24 @@ class Memory {
   int64_t bytes() const { return bytes_; }
 
  private:
+  friend Memory scatteredZeros(int64_t bytes, uint64_t seed);
+  /// Memory without pages, which the first use of each gives.
+  struct Unused {};
+  Memory(int64_t bytes, Unused);
+
   void* data_ = nullptr;
   int64_t bytes_ = 0;
 };
+
+/// Returns zeros on pages in random physical order, as below.
+Memory scatteredZeros(int64_t bytes, uint64_t seed);
 
 /// Returns a copy on pages in random physical order by `seed`: neighbouring pages are not neighbours in
 /// physical memory, as in a process that has run for long. The order affects TLB misses and cache conflicts.
 Memory scattered(const Memory&, uint64_t seed);
 
-/// Writes `count` numbers that look normal; none of them is subnormal.
+/// Writes `count` numbers that look normal; none of them is subnormal. They repeat after about a million, at
+/// a period that is no multiple of a row.
 void fill(Memory&, DType type, int64_t count, uint64_t seed, float mean, float sigma);
 
 /// Writes `values`, rounded, as elements of `type`.

@@ -67,6 +67,12 @@ bool QuietCoreSampler::isDisturbed(const Loops& before, const Loops& after, cons
   return after.interruptions != before.interruptions || slow(before) || slow(after);
 }
 
+void QuietCoreSampler::waitFor(double seconds) {
+  constexpr double kLongest = 1e9;  // the range of the clock ends at about nine times this
+  end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
+}
+
 double QuietCoreSampler::sample(const std::function<double()>& take) {
   for (;;) {
     const auto begin = Clock::now();
@@ -74,13 +80,13 @@ double QuietCoreSampler::sample(const std::function<double()>& take) {
     const double result = take();
     Loops after = loops_();
     best_ = fastest(best_, fastest(before, after));
-    if (patience_ <= 0 || !isDisturbed(before, after, best_)) return result;
+    if (patience_ <= 0 || Clock::now() >= end_ || !isDisturbed(before, after, best_)) return result;
     ++disturbed_;
     // A busy neighbour stays busy for a while.
     do {
       std::this_thread::sleep_for(kWait);
       after = loops_();
-    } while (isDisturbed(after, after, best_) && since(begin) < patience_);
+    } while (isDisturbed(after, after, best_) && since(begin) < patience_ && Clock::now() < end_);
     patience_ -= since(begin);
   }
 }

@@ -9,6 +9,7 @@
 // time. The system counts how often the thread lost its core.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <limits>
 
@@ -38,6 +39,9 @@ class QuietCoreSampler {
 
   /// Takes samples, with pauses, until one is undisturbed. Without patience the first counts.
   double sample(const std::function<double()>& take);
+  /// From now on samples are waited for until `seconds` from now at most; then the first counts.
+  void waitFor(double seconds);
+  void setPatience(double seconds) { patience_ = seconds; }
   int disturbed() const { return disturbed_; }  ///< number of samples that were discarded
   const Loops& best() const { return best_; }
   double patience() const { return patience_; }  ///< seconds that are left
@@ -50,6 +54,7 @@ class QuietCoreSampler {
   std::function<Loops()> loops_;
   Loops best_;
   double patience_;
+  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
   int disturbed_ = 0;
 };
 

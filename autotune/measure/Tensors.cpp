@@ -15,30 +15,31 @@ std::string Shape::text() const {
 
 Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
   const DType type = typeOf(info.tensor, types);
-  const auto placed = [&](Memory memory) {
-    return Held::of(scatter && !device ? scattered(memory, scatter) : std::move(memory), device);
+  const auto made = [&](int64_t size) {
+    return scatter && !device ? scatteredZeros(size, scatter) : Memory(size);
   };
+  const auto zeros = [&](int64_t count) { return Held::of(made(count * bytes(type)), device); };
   const auto random = [&](int64_t count, float mean, float sigma) {
-    Memory memory(count * bytes(type));
+    Memory memory = made(count * bytes(type));
     fill(memory, type, count, seed, mean, sigma);
-    return placed(std::move(memory));
+    return Held::of(std::move(memory), device);
   };
   const bool written = info.written(entry());
   const auto vectors = [&](int64_t count) {
-    if (written) return placed(Memory(count * extents.features * bytes(type)));
+    if (written) return zeros(count * extents.features);
     return random(count * extents.features, info.tensor == kScale ? 1 : 0, 0.1f);
   };
   const int64_t elements = extents.totalRows() * extents.features;
   switch (shapeOf(info.tensor, has)) {
     case TensorShape::Elements:
       if (device) return Held(filled(*device, type, elements * bytes(type), seed));
-      return written ? placed(Memory(elements * bytes(type))) : random(elements, 0, 1);
+      return written ? zeros(elements) : random(elements, 0, 1);
     case TensorShape::PerFeature:
       return vectors(1);
     case TensorShape::PerSegment:
       return vectors(extents.segments);
     case TensorShape::PerBlock:  // a scale for each row, or for as many blocks as there may be
-      return placed(Memory(elements * bytes(type)));
+      return zeros(elements);
     case TensorShape::One:
       return random(1, 1, 0);
     case TensorShape::PerPair:  // as many pairs as there may be
@@ -47,9 +48,9 @@ Held TensorMaker::tensor(const TensorInfo& info, uint64_t seed) const {
       break;
   }
   const std::vector<uint8_t> rows = hardMask(HardMask::Tails, extents);
-  Memory mask{int64_t(rows.size())};
+  Memory mask = made(int64_t(rows.size()));
   std::copy(rows.begin(), rows.end(), static_cast<uint8_t*>(mask.data()));
-  return placed(std::move(mask));
+  return Held::of(std::move(mask), device);
 }
 
 bool TensorMaker::makes(const TensorInfo& info) const {

@@ -98,6 +98,7 @@ Json toJson(const Record& r) {
   if (!r.reason.empty()) json["reason"] = shortened(r.reason);
   json["gate"] = {{"trials", r.trials}, {"worst", r.worst}};
   json["stage"] = r.stage, json["samples"] = r.samples, json["reference"] = r.reference;
+  if (r.screenedRows) json["screened_rows"] = r.screenedRows;
   if (r.conclusion)
     json["conclusion"] = {{"verdict", r.conclusion->verdict},
                           {"ratio", r.conclusion->ratio},
@@ -147,6 +148,7 @@ Record fromJson(const Json& json) {
   r.stage = textAt(json, "stage");
   r.samples = samplesAt(json, "samples"), r.reference = samplesAt(json, "reference");
   if (r.samples.size() != r.reference.size()) throw Unusable();
+  if (json.contains("screened_rows")) r.screenedRows = wholeAt(json, "screened_rows", 1);
   if (json.contains("conclusion")) {
     const Json& c = objectAt(json, "conclusion");
     r.conclusion = {textAt(c, "verdict"), numberAt(c, "ratio"), numberAt(c, "low"), numberAt(c, "high")};

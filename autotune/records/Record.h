@@ -65,12 +65,13 @@ struct Record {
   std::string generator, schedule;
   std::string object;  ///< SHA-256 of the kernel's code
   Status status = Status::Ok;
-  std::string reason;  ///< empty if Ok, else the observed failure; a line holds its first 4 KiB
-  int64_t trials = 0;  ///< trials that the gate ran
-  double worst = 0;    ///< largest error relative to its bound, over the passed trials
-  std::string stage;   ///< screen, race, verify
-  Samples samples;     ///< seconds of one call
-  Samples reference;   ///< seconds of one call of the default, in the same rounds
+  std::string reason;        ///< empty if Ok, else the observed failure; a line holds its first 4 KiB
+  int64_t trials = 0;        ///< trials that the gate ran
+  double worst = 0;          ///< largest error relative to its bound, over the passed trials
+  std::string stage;         ///< screen, race, verify
+  Samples samples;           ///< seconds of one call
+  Samples reference;         ///< seconds of one call of the default, in the same rounds
+  int64_t screenedRows = 0;  ///< rows of these calls, if fewer than those of the task; else 0
   std::optional<Conclusion> conclusion;
   std::string session;  ///< random, so that equal measurements of two runs differ
   int64_t number = 0;   ///< position within the session

@@ -1,10 +1,13 @@
 // The search: which schedules are measured, in which order, and when it ends.
 //
 // It begins with the default. Seeds follow: the choices that records have for similar problems, the best of
-// the model, and a few at random. Then the neighbours of the three leaders are screened until no round finds
-// a better schedule. The fastest run a race against the default and the incumbent, and decide() gives the
-// winner. New processes confirm the winner, more of them if it is near the limit. The search has no clock and
-// no processes of its own: a Lab supplies both, so the same code runs on recorded times.
+// the model, and a few at random. Then neighbours of the leaders are screened until all of those are known
+// (Screening.h). The fastest run a race against the default and the incumbent, and decide() gives the winner.
+// New processes confirm the winner, more of them if it is near the limit. The search has no clock and no
+// processes of its own: a Lab supplies both, so the same code runs on recorded times.
+//
+// The budget is the limit of all of it. Each stage ends at its share, and nothing is begun that is not
+// expected to end in time. Only the default, one candidate and one round of a race take what they take.
 #pragma once
 
 #include <functional>
@@ -15,11 +18,11 @@
 namespace normc::tune {
 
 struct SearchOptions {
-  double budget = 20;       ///< seconds, for the whole search
+  double budget = 20;       ///< seconds, by the clock of the lab, at which the search ends
   bool exhaustive = false;  ///< every legal schedule is screened, however long it takes
   uint64_t seed = 1;        ///< seed of the random candidates
   int fromModel = 8, atRandom = 3, leaders = 3;
-  int batch = 6;  ///< candidates that are compiled together
+  int batch = 6;  ///< candidates between two looks at the leaders
   /// in addition to default and incumbent; more than `finalists` if time is left
   int finalists = 5, mostFinalists = 24;
   bool keepAll = false;  ///< no schedule leaves the race; for a comparison of few

@@ -242,8 +242,12 @@ OpenBundle::OpenBundle(const BundleRun& run)
     : run_(run), tasks_(readPlan(run.folder)), journal_(recordsOf(run, tasks_)), session_(newSession()) {}
 
 Found OpenBundle::tune(const Shipped& shipped, double budget) {
+  const double begun = secondsNow();
   Setting setting = here(shipped, run_, session_);
-  setting.quietPatience = kQuietShare * budget;
+  setting.begun = begun, setting.quietPatience = kQuietShare * budget;
+  setting.quietShare = kQuietShare;
+  if (setting.device.kind == "cpu")
+    setting.screenRows = screeningRows(setting.task, setting.spec, measure::thisMachine().lastCache);
   const Landscape landscape(shipped.points, 0);
   const auto pathOf = [&](size_t point) { return run_.folder + "/" + shipped.made[point].package; };
   const auto known = readDatabase(run_.records);

@@ -3,65 +3,34 @@
 //
 // A crash, a hang or a wrong result affects only the worker process. The failed candidate is recorded with
 // the observed failure and not run again; the next candidate runs in a new process.
+//
+// Candidates that are announced are made by other threads while the worker measures. Tensors that are large
+// are screened with fewer rows (Setting::screenRows) by a worker of their own.
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
-#include <memory>
 #include <optional>
-#include <set>
-#include <utility>
+#include <string>
+#include <vector>
 
-#include "autotune/measure/QuietCoreSampler.h"
 #include "autotune/records/Database.h"
 #include "autotune/records/Journal.h"
 #include "autotune/search/Lab.h"
 #include "autotune/search/Landscape.h"
 #include "autotune/search/Search.h"
-#include "autotune/worker/Worker.h"
+#include "autotune/tune/MakeAhead.h"
+#include "autotune/tune/Remembered.h"
+#include "autotune/tune/Requests.h"
+#include "autotune/tune/Setting.h"
 
 namespace normc::tune {
-
-/// The most elements of x in a task.
-inline constexpr int64_t kMostElements = int64_t(1) << 33;
-/// The most threads of a task. No machine has as many, and each takes memory of a worker.
-inline constexpr int64_t kMostThreads = 1 << 16;
-
-/// The share of a budget for waiting for a core without other load.
-inline constexpr double kQuietShare = 0.4;
-
-/// Returns the seconds of a monotonic clock.
-double secondsNow();
-
-/// A candidate as a package on disk that holds only this candidate.
-struct BuiltCandidate {
-  std::string package;       ///< path
-  std::string object;        ///< SHA-256 of its code
-  std::string failure = {};  ///< why it could not be made; if set, the rest is empty
-  /// The failure is not caused by the candidate: it is not recorded, and a later run tries again.
-  bool unavailable = false;
-};
-
-/// The conditions that all measurements of one task share.
-struct Setting {
-  Task task;
-  std::string spec;  ///< text of the norm
-  Device device;
-  std::map<std::string, std::string> toolchain;
-  std::string session;
-  int64_t stamp = 0;  ///< stamp of its records
-  double sampleSeconds = 200e-6;
-  int deviceIndex = 0;  ///< index of a CUDA device
-  std::string cudaLibrary = "libcuda.so.1";
-  double patience = 60;  ///< seconds for the first gate, which computes the reference; later gates have less
-  double quietPatience = 8;  ///< seconds in total to wait for a core without other load
-};
 
 class LiveLab : public Lab {
  public:
   struct Callbacks {
-    std::function<std::vector<BuiltCandidate>(const std::vector<size_t>&)>
-        make;  ///< may make several candidates in parallel
+    MakeAhead::Make make;  ///< called by several threads
     std::function<bool()> stop = [] { return false; };
     std::string worker;          ///< path of normc-worker
     Journal* journal = nullptr;  ///< null: measurements are not recorded
@@ -73,19 +42,25 @@ class LiveLab : public Lab {
 
   double now() override;
   bool stopped() override { return callbacks_.stop(); }
+  void endBy(double time) override { end_ = time; }
+  void announce(const std::vector<size_t>& points) override;
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
+  double scale() override;
+  std::vector<Samples> heat(const std::vector<size_t>& points, int rounds) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
-  /// Starts a new process. Each process has its memory on other physical pages, so the results do not depend
-  /// on one placement.
-  void renew() override { worker_.reset(), ++renewed_; }
+  /// The next race starts a new process. Each process has its memory on other physical pages, so the results
+  /// do not depend on one placement.
+  void renew() override { renewing_ = true; }
+  double startSeconds() override { return startSeconds_; }
 
   /// Returns the seconds of a copy with the transfers of a kernel, the faster of two; 0 if none can be made.
-  double copySeconds(int reads, int writes);
+  /// It is measured for `seconds` at most, but once.
+  double copySeconds(int reads, int writes, double seconds = 60);
   /// Writes the decision of a search as a record. With a verdict: the result of measuring a choice again.
   void conclude(const Outcome&, const std::string& kind = "choice", const std::string& verdict = "");
-  int64_t disturbed() const { return disturbed_; }
+  int64_t disturbed() const { return requests_.disturbed(); }
   /// True if time is left to wait for a quiet core. If not, disturbed samples were accepted.
-  bool patient() const { return quietPatience_ > 0; }
+  bool patient() const { return requests_.patient(); }
   const std::optional<BuiltCandidate>& made(size_t point) const { return facts_.at(point).made; }
   /// Returns how a candidate failed in a race.
   Status raced(size_t point) const {
@@ -98,59 +73,55 @@ class LiveLab : public Lab {
     std::optional<BuiltCandidate> made;
     int64_t trials = 0;
     double worst = 0;
+    bool whole = false;  ///< the gate has no more trials for it
   };
+  using Each = std::function<void(const std::vector<Samples>&)>;
 
-  Worker& worker();
-  /// Returns the result of `read` on the answer. Throws std::runtime_error if the answer has another shape,
-  /// as one of another version may have.
-  template <typename Read>
-  auto ask(const Json& request, double seconds, const Read& read);
-  void makeAll(const std::vector<size_t>&);
+  int64_t screenRows() const { return setting_.screenRows ? setting_.screenRows : setting_.task.rows; }
+  /// True if the candidate is made; false if the time is over before.
+  bool make(size_t point);
   void load(size_t point);
   Screened measure(size_t point);
   Screened judged(size_t point);
+  /// Runs the gate. Returns the failure; empty: it passed.
+  std::string askGate(size_t point, Requests::Part part);
+  std::vector<size_t> finishGate(const std::vector<size_t>& points);
   void loadDefault();
-  /// Takes fewer rounds if it is stopped or rounds are long. Calls `each` with what every request gave.
+  /// Takes fewer rounds if it is stopped, its time is over, or rounds are long. Calls `each` with what every
+  /// request gave.
   std::vector<Samples> sample(
-      const std::vector<size_t>& points, int rounds,
-      const std::function<void(const std::vector<Samples>&)>& each = [](const std::vector<Samples>&) {});
-  /// Takes samples by one request. `first`: the number of rounds taken before, which determines the rotation.
-  std::vector<Samples> sampleSome(const std::vector<size_t>& points, int first, int rounds);
+      const std::vector<size_t>& points, int rounds, const Each& each = [](const std::vector<Samples>&) {});
+  /// Times all points with the present rows, and records it as of `stage`.
+  std::vector<Samples> timed(const std::vector<size_t>& points, int rounds, const std::string& stage);
   /// Returns the points that still run when each is run alone, for `rounds`, in a worker of its own. The
   /// others are recorded as failed and left out.
   std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
+  /// Leaves a candidate out of the race, and records why, unless the reason may pass.
+  void fail(size_t point, Status status, const std::string& reason, bool mayPass = false);
   Record recordOf(size_t point) const;
   void keep(const Record&);
-  double limit() const;
+  double left() { return exempt_ ? std::numeric_limits<double>::infinity() : end_ - now(); }
+  double limit();
+  double callSeconds() const;
 
   const Landscape& landscape_;
   const Setting& setting_;
   Callbacks callbacks_;
   std::map<size_t, Screened> remembered_;
   std::map<size_t, Facts> facts_;
+  std::vector<size_t> announced_;
   std::map<std::string, size_t> byObject_;  ///< the first point with each code
-  std::unique_ptr<Worker> worker_;
-  std::set<size_t> loaded_;          ///< candidates that the current worker has loaded
+  Requests requests_;
   std::map<size_t, Status> failed_;  ///< how candidates failed in a race
-  double longestGate_ = 0, callSeconds_ = 0;
-  int64_t disturbed_ = 0;
-  // State that is passed from one worker to the next.
-  measure::Loops loops_;  ///< the fastest that any worker measured
-  double quietPatience_;  ///< the remaining part of the setting's
-  uint64_t renewed_ = 0;
+  double longestGate_ = 0, startSeconds_ = 0;
+  double secondsOfRow_ = 0;  ///< of a call of the default
+  bool renewing_ = false;
   mutable int64_t number_ = 0;
   double begin_;
+  double end_ = std::numeric_limits<double>::infinity();  ///< of now(), for calls of the search
+  bool exempt_ = true;                                    ///< what is done now is done whatever it takes
+  int processors_;
+  MakeAhead makeAhead_;  ///< last, so that its threads end first
 };
-
-/// Returns the choice for this task on this device with this toolchain, and its point: the newest valid one.
-/// Null if there is none.
-std::pair<const Record*, size_t> choiceOf(const Landscape&, const std::vector<Record>&, const Setting&);
-
-/// Returns the conclusion of a record for a decision.
-Conclusion conclusionOf(const Decision&);
-
-/// Returns the recorded results of points that were screened before, on this device with this toolchain. The
-/// newest record of a point decides whether it was rejected.
-std::map<size_t, Screened> rememberedFrom(const Landscape&, const std::vector<Record>&, const Setting&);
 
 }  // namespace normc::tune

@@ -73,7 +73,7 @@ typedef struct normc_tuner_request {
   const char* problem;   /**< one of the bundle's; options in any order, as in normc_request */
   int64_t rows;          /**< of one segment; 1 or more */
   int64_t segments;      /**< of a problem with three dimensions; 0: 1, all that one with two may have */
-  double budget_seconds; /**< for searching and racing; 0: 20 */
+  double budget_seconds; /**< for the whole call; 0: 20 */
   const char* policy;    /**< "warm", "cold" or "pipeline", the state of the caches; NULL: "warm" */
   int32_t threads;       /**< that kernels may use, 65536 at most; 0: all that the process may */
   int32_t device_id;     /**< of a bundle for CUDA, as the driver counts */
@@ -97,8 +97,8 @@ typedef struct normc_tuner_result {
   int32_t from_records; /**< 1: chosen by an earlier call; nothing was measured */
 } normc_tuner_result;
 
-/** Finds the best kernel for a problem at these sizes on this machine. It takes about the budget, in most of
- * which a core or the device is busy. Nothing is changed but the records. */
+/** Finds the best kernel for a problem at these sizes on this machine. It takes the budget at most, in most
+ * of which a core or the device is busy. Nothing is changed but the records. */
 NORMC_API normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* request,
                                        normc_tuner_result* result);
 

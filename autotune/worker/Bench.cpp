@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -14,16 +15,26 @@
 
 #include "autotune/measure/CudaTimer.h"
 #include "autotune/measure/OwnCores.h"
+#include "autotune/worker/TaskProblem.h"
 #include "autotune/worker/Worker.h"
-#include "dsl/Library.h"
 
 namespace normc::tune {
 namespace {
 
 /// The reference takes about 100 ns per element; the largest trial has about this many elements.
 constexpr int64_t kLargestTrial = 1 << 17;
+/// The most elements of x in a trial of the first part of the gate. The rest takes several times as long.
+constexpr int64_t kFirstTrials = 1 << 15;
+constexpr size_t kCopies = 9;  ///< samples of a copy
 /// Seconds until threads that slept while another candidate ran are awake.
 constexpr double kAwake = 1e-3;
+
+/// The seconds of a request that has no limit.
+constexpr double kForever = 1e9;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 
@@ -63,14 +74,8 @@ Json Bench::answer(const Json& request) {
 }
 
 void Bench::begin(const Json& task) {
-  const auto specs = readNorms(task.at("spec").get<std::string>(), "the norm of the task");
-  if (!specs) throw std::runtime_error(text(specs.errors()));
-  const auto find = [&](std::string_view name) -> Result<std::shared_ptr<const Spec>> {
-    for (const auto& spec : *specs)
-      if (spec->name == name) return spec;
-    return findNorm(name);
-  };
-  const auto problem = parseProblem(task.at("problem").get<std::string>(), find);
+  const auto problem =
+      problemOfTask(task.at("spec").get<std::string>(), task.at("problem").get<std::string>());
   if (!problem) throw std::runtime_error(text(problem.errors()));
   machine_ = measure::thisMachine();
   problem_ = *problem;
@@ -172,12 +177,21 @@ void Bench::makeQuestions() {
   }
 }
 
+/// True if the trial is judged before a candidate is screened. All kinds of data and of placements are in
+/// trials of a few rows too, unless rows are very long.
+bool Bench::isFirst(const gate::Question& question) const {
+  const Extents& e = question.trial.extents;
+  return e.segments * e.rows * e.features <= kFirstTrials;
+}
+
 Json Bench::gate(const Json& request) {
   const Candidate& judged = candidate(request.at("name"));
   if (questions_.empty()) makeQuestions();
   double worst = 0;
   int64_t trials = 0;
+  const std::string part = request.value("part", "all");
   for (const gate::Question& question : questions_) {
+    if (part != "all" && isFirst(question) != (part == "first")) continue;
     for (const auto& plan : {judged.plan.get(), judged.large.get()}) {
       if (!plan) continue;
       const gate::Verdict verdict = gate::judge(plan->get(), problem_, question, device_.get());
@@ -218,6 +232,7 @@ measure::QuietCoreSampler& Bench::quietCore() {
 }
 
 Json Bench::sample(const Json& request) {
+  const double end = now() + request.value("seconds", kForever);
   std::vector<Candidate*> runners;
   for (const Json& name : request.at("names")) {
     Candidate& one = candidate(name);
@@ -230,11 +245,16 @@ Json Bench::sample(const Json& request) {
   const int before = quiet.disturbed(), first = request.value("first", 0),
             last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
-  for (int round = first; round < last; ++round)
+  quiet.waitFor(end - now());
+  if (request.contains("patience")) quiet.setPatience(request["patience"]);
+  for (int round = first; round < last; ++round) {
+    const double start = now();
     for (size_t i = 0; i < runners.size(); ++i) {
       const size_t turn = (i + size_t(round)) % runners.size();
       samples[turn].push_back(runners[turn]->take());
     }
+    if (now() + (now() - start) > end) break;
+  }
   const measure::Loops best = quiet.best();
   return {{"samples", samples},
           {"disturbed", quiet.disturbed() - before},
@@ -275,14 +295,18 @@ Json Bench::copy(const Json& request) {
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
+  const double end = now() + request.value("seconds", kForever);
+  quiet.waitFor(end - now());
   double best = 0;
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
     const auto copy = measure::makeCopy(inputs, outputs, bytes, traffic, stores, threads_);
     measure::Runner runner(*copy, sampleSeconds_, threads_ > 1 ? kAwake : 0);
     measure::Samples samples;
-    for (int i = 0; i < 9; ++i) samples.push_back(quiet.sample([&] { return runner.sample(); }));
+    while (samples.size() < kCopies && (samples.empty() || now() + runner.seconds() < end))
+      samples.push_back(quiet.sample([&] { return runner.sample(); }));
     const double seconds = measure::median(samples);
     if (best == 0 || seconds < best) best = seconds;
+    if (now() > end) break;
   }
   return {{"seconds", best}};
 }

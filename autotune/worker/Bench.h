@@ -6,12 +6,15 @@
 //    "device": "cpu" or "cuda", "index", "cuda_library"}
 //                                                    -> {"protocol"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
-//   {"do": "gate", "name"}                           -> {"trials", "worst", "failure"}: no failure, no word
+//   {"do": "gate", "name", "part"}                   -> {"trials", "worst", "failure"}: no failure, no word;
+//                                                    "part": "first", "rest", or "all" trials
 //   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops",
-//   "patience"}, in turns;
-//                                                    "first": how many rounds of a race have been, 0 if it is
-//                                                    left out
-//   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers
+//                                                    "patience"}, in turns; "first": the rounds of the race
+//                                                    before these, else 0; "patience": seconds to wait for
+//                                                    a quiet core; "seconds": ends after the last
+//                                                    round that fits, but one
+//   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers,
+//                                                    measured for "seconds" at most, but once
 //
 // An answer with "error" has the reason of a failure; "may_pass": true if memory, descriptors or a file were
 // missing, which says nothing about the candidate. This class gives no protection against a candidate's code:
@@ -64,6 +67,7 @@ class Bench {
   Candidate& candidate(const Json& name);
   std::function<double()> sampler(Candidate&);
   void makeQuestions();
+  bool isFirst(const gate::Question&) const;
   void limitMemory(int64_t forBuffers) const;
 
   Problem problem_;

@@ -54,7 +54,9 @@ TEST_F(Records, AreReadAsTheyWereWritten) {
   choice.kind = "choice", choice.conclusion = Conclusion{"won", 0.8, 0.75, 0.85};
   Record wrong = sample(8);
   wrong.status = Status::Wrong, wrong.reason = "y: \"nan\"\n\xff";
-  for (const Record& record : {sample(), choice}) {
+  Record fewer = sample(9);
+  fewer.screenedRows = 512;
+  for (const Record& record : {sample(), choice, fewer}) {
     const Line line = readLine(lineOf(record));
     ASSERT_TRUE(line.record);
     EXPECT_EQ(*line.record, record);

@@ -28,6 +28,7 @@ double Replay::next(size_t point) {
 std::vector<Screened> Replay::screen(const std::vector<size_t>& points) {
   std::vector<Screened> results;
   for (const size_t point : points) {
+    if (!results.empty() && now_ >= end_) break;
     now_ += making_;
     Screened one{.point = point, .remembered = true};
     const auto at = known_.find(point);
@@ -48,8 +49,11 @@ std::vector<Screened> Replay::screen(const std::vector<size_t>& points) {
 
 std::vector<Samples> Replay::race(const std::vector<size_t>& points, int rounds) {
   std::vector<Samples> samples(points.size());
-  for (int round = 0; round < rounds; ++round)
+  for (int round = 0; round < rounds; ++round) {
+    const double begin = now_;
     for (size_t i = 0; i < points.size(); ++i) samples[i].push_back(next(points[i]));
+    if (2 * now_ - begin > end_) break;
+  }
   return samples;
 }
 

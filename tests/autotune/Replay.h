@@ -2,6 +2,7 @@
 // give the same search, sample for sample.
 #pragma once
 
+#include <limits>
 #include <map>
 
 #include "autotune/search/Lab.h"
@@ -23,6 +24,7 @@ class Replay : public Lab {
 
   double now() override { return now_; }
   bool stopped() override { return false; }
+  void endBy(double time) override { end_ = time; }
   std::vector<Screened> screen(const std::vector<size_t>& points) override;
   std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override;
 
@@ -32,7 +34,7 @@ class Replay : public Lab {
   const Landscape& landscape_;
   std::map<size_t, Known> known_;
   std::map<size_t, size_t> taken_;  ///< samples of each point so far
-  double making_, now_ = 0;
+  double making_, now_ = 0, end_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace normc::tune

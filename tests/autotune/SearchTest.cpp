@@ -423,7 +423,8 @@ TEST(Confirmation, GoesOnWhereAGainIsNearTheLimitAndTheBudgetLasts) {
   EXPECT_EQ(processes(0.2, 20), options.confirmations);
   EXPECT_GT(processes(0.02, 20), options.confirmations);
   EXPECT_LE(processes(0.02, 20), options.mostConfirmations);
-  EXPECT_EQ(processes(0.02, 0.1), options.confirmations) << "the budget is spent";
+  EXPECT_LT(processes(0.02, 0.7), processes(0.02, 20)) << "the budget is spent";
+  EXPECT_EQ(processes(0.02, 0.1), 0) << "it was spent before: nothing else begins";
 }
 
 TEST(Confirmation, IsDecidedByHowMuchProcessesDiffer) {

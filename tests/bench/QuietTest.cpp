@@ -52,6 +52,14 @@ TEST(Quiet, WhereACoreIsAlwaysSharedThatIsHowFastItIs) {
   EXPECT_FALSE(QuietCoreSampler::isDisturbed(kSharedCore, kSharedCore, kSharedCore));
 }
 
+TEST(Quiet, WaitsNoLongerThanIsSaid) {
+  int taken = 0;
+  QuietCoreSampler quiet(1e6, {}, Told({kSharedCore}));
+  quiet.waitFor(0);
+  EXPECT_EQ(quiet.sample(counted(taken)), 1);
+  EXPECT_EQ(quiet.disturbed(), 0);
+}
+
 TEST(Quiet, TakesASampleAgainWhenTheNeighbourIsGone) {
   int taken = 0;
   QuietCoreSampler quiet(1, {}, Told({kAlone, kSharedCore, kSharedCore, kSharedCore, kAlone}));

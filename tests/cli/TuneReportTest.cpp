@@ -52,6 +52,26 @@ TEST(TuneReport, WhatWasInterruptedIsNoDecision) {
   EXPECT_EQ(text(false).find("streamed"), std::string::npos) << "no schedule is chosen";
 }
 
+TEST(TuneReport, NamesTheProblemsThatWereNotBegun) {
+  tune::Task task;
+  task.problem = *parseProblemText("layer_norm:forward@f32[*x768]"), task.rows = 8, task.policy = "warm";
+  const auto text = [&](bool json) {
+    std::ostringstream results, talk;
+    Output out(results, talk);
+    out.json = json;
+    report({tied(true)}, true, "", out, {task});
+    return results.str();
+  };
+  EXPECT_NE(
+      text(false).find("--total is over; not tuned:\n  layer_norm:forward@f32[*x768], 8 rows, 1 thread, "
+                       "warm\n"),
+      std::string::npos)
+      << text(false);
+  const Json json = Json::parse(text(true));
+  EXPECT_EQ(json["undone"], Json::array({"layer_norm:forward@f32[*x768], 8 rows, 1 thread, warm"}));
+  EXPECT_EQ(json["complete"], false);
+}
+
 TEST(TuneReport, SaysHowToReproduceWhatWasRejected) {
   Tuned tuned = tied(true);
   tuned.task.problem = *parseProblemText("mine:forward@f32[*x*x768]"), tuned.task.segments = 8,

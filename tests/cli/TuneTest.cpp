@@ -137,6 +137,24 @@ TEST_F(Tune, AnInterruptKeepsWhatIsThere) {
   EXPECT_TRUE(!contains(read("db.jsonl"), "\"kind\":\"choice\"")) << "nothing is chosen by half a search";
 }
 
+TEST_F(Tune, ATotalThatIsTooShortBeginsNothingAndSaysSo) {
+  const Outcome o = normc({"tune", "layer_norm", "--features", "8,16", "--entry", "infer", "--rows", "8",
+                           "--threads", "1", "--budget", "10h", "--total", "1s", "--records", "db.jsonl"});
+  EXPECT_EQ(o.code, 4) << o.err;
+  EXPECT_TRUE(contains(o.out,
+                       "--total is over; not tuned:\n"
+                       "  layer_norm:infer@f32[*x8], 8 rows, 1 thread, warm\n"
+                       "  layer_norm:infer@f32[*x16], 8 rows, 1 thread, warm\n"));
+  EXPECT_EQ(read("db.jsonl"), "");
+}
+
+TEST_F(Tune, ATotalThatIsLongEnoughLeavesNothingUndone) {
+  const Outcome o = normc(with(kSmall, {"--total", "10h", "--json"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(o.json()["undone"].empty());
+  EXPECT_EQ(o.json()["complete"], true);
+}
+
 TEST_F(Tune, StreamsThatAreClosedDoNoHarm) {
   std::string command = "cd " + folder_ + " && " NORMC_PROGRAM;
   for (const std::string& word : with(kSmall, {"--records", "db.jsonl"})) command += " " + word;

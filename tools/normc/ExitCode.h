@@ -8,7 +8,7 @@ enum class ExitCode {
   CheckFailed = 1,  ///< a kernel disagrees with the reference
   Usage = 2,        ///< the command line is wrong: verb, flag, value, norm or problem
   Refused = 3,      ///< a file that is damaged, wrong or cannot be written; something not supported here
-  Interrupted = 4,  ///< Ctrl-C: what was finished until then is kept and said
+  Interrupted = 4,  ///< Ctrl-C, or a total time is over: what was finished until then is kept and said
 };
 
 inline constexpr const char* kExitCodes =

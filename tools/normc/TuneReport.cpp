@@ -122,11 +122,14 @@ std::string shortOf(const std::string& reason) {
   return reason.substr(0, first) + " " + reason.substr(first + 1, reason.find('\n', first + 1) - first - 1);
 }
 
-void report(const std::vector<Tuned>& results, bool whole, const std::string& records, Output& out) {
+void report(const std::vector<Tuned>& results, bool whole, const std::string& records, Output& out,
+            const std::vector<tune::Task>& undone) {
   if (out.json) {
-    Json tasks = Json::array();
+    Json tasks = Json::array(), left = Json::array();
     for (const Tuned& t : results) tasks.push_back(jsonOf(t));
-    out.result({{"tasks", tasks}, {"complete", whole}, {"records", records}});
+    for (const tune::Task& task : undone) left.push_back(task.text());
+    out.result(
+        {{"tasks", tasks}, {"complete", whole && undone.empty()}, {"undone", left}, {"records", records}});
     return;
   }
   Table table(
@@ -155,6 +158,10 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
                 << (failed ? ", " + std::to_string(failed) + " not measured" : "")
                 << (whole ? "" : "; interrupted, the rest is not tuned")
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
+  if (!undone.empty()) {
+    out.results() << "--total is over; not tuned:\n";
+    for (const tune::Task& task : undone) out.results() << "  " << task.text() << "\n";
+  }
   const auto shared =
       std::count_if(results.begin(), results.end(), [](const Tuned& t) { return !t.patient; });
   if (shared)
@@ -178,6 +185,7 @@ Json dryRunReport(const tune::Task& task, const tune::Landscape& landscape, cons
                       {"kind", landscape[point].family},
                       {"predicted", landscape[point].predicted},
                       {"slower", landscape[point].predicted / best},
+                      {"at", landscape[point].at},
                       {"default", point == landscape.byDefault()},
                       {"seed", isSeed(point)}});
     return {

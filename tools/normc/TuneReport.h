@@ -25,8 +25,10 @@ struct Tuned {
 /// Returns the first line of a reason, and the line after "it said:".
 std::string shortOf(const std::string& reason);
 
-/// The closing table, what was rejected and why, and where the records are.
-void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&);
+/// The closing table, what was rejected and why, and where the records are. `whole`: it was not interrupted.
+/// `undone`: the tasks that were not begun when the total time was over.
+void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&,
+            const std::vector<tune::Task>& undone = {});
 
 /// Returns the candidates of a task that a dry run shows.
 enum class Shown { All, Seeds };

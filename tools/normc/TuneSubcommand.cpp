@@ -23,7 +23,7 @@ std::vector<TuneSubcommand> usersOf(const std::string& flag) {
       {"--budget", {Tune, RunBundle}}, {"--records", {Tune, RunBundle, Import}},
       {"--fresh", {Tune, RunBundle}},  {"--schedule", {Tune}},
       {"--exhaustive", {Tune}},        {"--output", {Export}},
-      {"--candidates", {Export}},
+      {"--candidates", {Export}},      {"--total", {Tune}},
   };
   const auto at = users.find(flag);
   return at == users.end() ? std::vector{Tune, Export} : at->second;

@@ -15,7 +15,7 @@ struct TuneFlags {
   PlaceFlags place;
   std::vector<std::string> rows, policies{"warm"};
   int64_t elements = 0, segments = 0, threads = 0, seed = 1;
-  std::string budget = "20s", records, shard, target = "host", output;
+  std::string budget = "20s", total, records, shard, target = "host", output;
   int64_t candidates = 48;
   std::vector<std::string> schedules;
   bool exhaustive = false, dryRun = false, fresh = false;

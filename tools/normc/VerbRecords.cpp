@@ -1,4 +1,4 @@
-// normc records show|merge|verify|plot DB...
+// normc records show|merge|verify|plot|report DB...
 #include <ostream>
 #include <set>
 
@@ -8,6 +8,7 @@
 #include "tools/normc/Files.h"
 #include "tools/normc/Plot.h"
 #include "tools/normc/RecordFiles.h"
+#include "tools/normc/RecordsPage.h"
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/Values.h"
 #include "tools/normc/Verify.h"
@@ -109,10 +110,10 @@ ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files,
 }
 
 ExitCode records(const RecordsFlags& flags, Output& out) {
-  const std::vector<std::string> actions{"show", "merge", "verify", "plot"};
+  const std::vector<std::string> actions{"show", "merge", "verify", "plot", "report"};
   if (flags.words.empty())
     throw usage("normc records needs a word for what to do",
-                "show, merge, verify or plot; e.g. normc records show tuned.jsonl");
+                "show, merge, verify, plot or report; e.g. normc records show tuned.jsonl");
   const std::string action = wordOf("what to do with records", flags.words[0], actions);
   const std::vector<std::string> files(flags.words.begin() + 1, flags.words.end());
   if (files.empty())
@@ -124,6 +125,10 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
   if (action == "merge") return merge(flags, files, out);
   std::vector<NamedFile> named;
   for (const std::string& file : files) named.push_back({"the input", file});
+  if (action == "report") {
+    std::ostream& said = reportOf(flags.output, out);
+    return reportRecords(readAll(files), flags.output, named, said, out);
+  }
   if (action == "plot") return plotRecords(readAll(files), flags.output, named, out);
   if (files.size() != 1)
     throw usage("normc records verify adds what it finds to one file",
@@ -136,15 +141,18 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
 
 Action declareRecords(CLI::App& parser) {
   auto flags = std::make_shared<RecordsFlags>();
-  parser.add_option("WHAT", flags->words, "show, merge, verify or plot, then files of records")
+  parser.add_option("WHAT", flags->words, "show, merge, verify, plot or report, then files of records")
       ->type_name("");
-  parser.add_option("-o,--output", flags->output, "Of merge: the file to write; of plot: the folder")
+  parser
+      .add_option("-o,--output", flags->output,
+                  "Of merge: the file to write; of plot: the folder; of report: the page")
       ->type_name("FILE");
   addList(parser, "--norm", flags->norms, "Of verify: .norm files of norms that are not built in");
   parser.footer(
       "verify measures what was chosen again, beside the default, on this machine; it fails where a choice "
       "is slower by\n"
-      "more than 2 %, or is wrong. plot draws with gnuplot.");
+      "more than 2 %, or is wrong. plot draws with gnuplot; report writes one page of HTML that needs "
+      "nothing else.");
   return [flags](Output& out) { return records(*flags, out); };
 }
 

@@ -31,6 +31,11 @@ namespace {
 /// later.
 constexpr double kExhaustivePatience = 60;
 
+/// The share of a budget for timing a copy beside the kernels.
+constexpr double kCopyShare = 0.04;
+/// With --total, a problem gets this share of its --budget at least: less measures too little to choose.
+constexpr double kLeastOfBudget = 0.25;
+
 /// Returns the word quoted for a shell.
 std::string shellWord(const std::string& text) {
   std::string word = "'";
@@ -45,7 +50,8 @@ class Tuning {
         out_(out),
         place_(flags.place),
         hardware_(hardwareFor(targetWord(flags.target), place_)),
-        budget_(secondsOf("--budget", flags.budget)) {
+        budget_(secondsOf("--budget", flags.budget)),
+        total_(flags.total.empty() ? 0 : secondsOf("--total", flags.total)) {
     if (const std::string name = hardware_.site.device.arch;
         !flags.dryRun && !place_.onCuda() && !tune::runsHere(name))
       throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(),
@@ -64,18 +70,29 @@ class Tuning {
     Progress progress(out_, "tuning", int64_t(tasks_.size()));
     std::vector<Tuned> results;
     for (const TuneTask& task : tasks_) {
-      if (interrupt.requested()) break;
-      results.push_back(tune(task, results.size(), interrupt, progress));
+      const double budget = nextBudget(tasks_.size() - results.size());
+      if (interrupt.requested() || budget == 0) break;
+      results.push_back(tune(task, budget, results.size(), interrupt, progress));
     }
-    const bool whole = !interrupt.requested() && results.size() == tasks_.size();
+    const bool whole = !interrupt.requested();
     progress.clear();
-    report(results, whole, flags_.records, out_);
+    std::vector<tune::Task> undone;
+    for (size_t i = results.size(); whole && i < tasks_.size(); ++i) undone.push_back(tasks_[i].task);
+    report(results, whole, flags_.records, out_, undone);
     const bool failed = std::any_of(results.begin(), results.end(),
                                     [](const Tuned& t) { return !t.outcome.failure.empty(); });
-    return !whole ? ExitCode::Interrupted : failed ? ExitCode::CheckFailed : ExitCode::Ok;
+    return !whole || !undone.empty() ? ExitCode::Interrupted : failed ? ExitCode::CheckFailed : ExitCode::Ok;
   }
 
  private:
+  /// Returns the budget of the next of the problems that are left; 0: --total leaves too little for one. The
+  /// rest of the total is divided evenly, and what a problem does not need is for the others.
+  double nextBudget(size_t left) const {
+    if (total_ == 0) return budget_;
+    const double rest = total_ - (tune::secondsNow() - begun_), least = kLeastOfBudget * budget_;
+    return rest < least ? 0 : std::min(budget_, std::max(least, rest / double(left)));
+  }
+
   void openRecords() {
     if (flags_.dryRun && !std::filesystem::exists(flags_.records)) return;  // it makes none
     try {
@@ -128,30 +145,36 @@ class Tuning {
     return {hardware_.generators[0], given};
   }
 
-  tune::Setting settingOf(const TuneTask& t) const {
+  tune::Setting settingOf(const TuneTask& t, double budget) const {
     tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
                           session_};
-    setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : tune::kQuietShare * budget_;
-    if (!place_.onCuda()) return setting;
+    setting.quietPatience = flags_.exhaustive ? kExhaustivePatience : tune::kQuietShare * budget;
+    if (!flags_.exhaustive) setting.quietShare = tune::kQuietShare;
+    if (!place_.onCuda()) {
+      setting.screenRows = tune::screeningRows(t.task, setting.spec, hardware_.machine.lastCache);
+      return setting;
+    }
     setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
     setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
     return setting;
   }
 
-  Tuned tune(const TuneTask& t, size_t index, const Interrupt& interrupt, Progress& progress) {
+  Tuned tune(const TuneTask& t, double budget, size_t index, const Interrupt& interrupt, Progress& progress) {
+    const double begun = tune::secondsNow();
     const tune::Landscape landscape = landscapeOf(t);
-    tune::Setting setting = settingOf(t);
-    setting.stamp = tune::newStamp(known_.records);
+    tune::Setting setting = settingOf(t, budget);
+    setting.begun = begun, setting.stamp = tune::newStamp(known_.records);
     const TemporaryFolder folder;
     const tune::CandidateCompiler compiler(landscape, hardware_.generators, t.problem, folder.path(),
                                            [&] { return interrupt.requested(); });
     tune::SearchOptions options;
-    options.budget = budget_, options.exhaustive = flags_.exhaustive, options.seed = uint64_t(flags_.seed);
+    options.budget = (1 - kCopyShare) * budget, options.exhaustive = flags_.exhaustive,
+    options.seed = uint64_t(flags_.seed);
     if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
     tune::addHints(landscape, known_.records, setting, options);
     options.progress = [&](const tune::SearchOptions::Progress& p) {
       const double part =
-          flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget_;
+          flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
                     t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
                         ", " + digitsText(1 / p.ratio, 3) + "x the default, not confirmed");
@@ -168,7 +191,7 @@ class Tuning {
                 .norms = normFiles(),
                 .place = placeFlags()};
     if (!tuned.outcome.failure.empty()) return tuned;
-    conclude(t.problem, tuned, lab);
+    conclude(t.problem, tuned, lab, budget);
     return tuned;
   }
 
@@ -190,14 +213,17 @@ class Tuning {
     return text;
   }
 
-  void conclude(const Problem& problem, Tuned& tuned, tune::LiveLab& lab) const {
+  void conclude(const Problem& problem, Tuned& tuned, tune::LiveLab& lab, double budget) const {
     for (const tune::Racer& racer : tuned.outcome.racers)
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
     if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
     const bool backward = isBackward(problem.entry);
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
-    if (tuned.outcome.complete) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1);
+    // A budget that is spent leaves no time for a copy.
+    const double left = flags_.exhaustive ? kExhaustivePatience : budget - lab.now();
+    if (tuned.outcome.complete && left > 0) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1, left);
+    tuned.outcome.seconds = lab.now();
   }
 
   ExitCode dryRun() {
@@ -206,7 +232,7 @@ class Tuning {
       const tune::Landscape landscape = landscapeOf(t);
       tune::SearchOptions options;
       options.seed = uint64_t(flags_.seed);
-      tune::addHints(landscape, known_.records, settingOf(t), options);
+      tune::addHints(landscape, known_.records, settingOf(t, budget_), options);
       all.push_back(dryRunReport(t.task, landscape, tune::seedsOf(landscape, options), Shown::All, out_));
     }
     if (out_.json) out_.result({{"tasks", all}});
@@ -217,7 +243,8 @@ class Tuning {
   Output& out_;
   Place place_;
   tune::Hardware hardware_;
-  double budget_;
+  double begun_ = tune::secondsNow();
+  double budget_, total_;  ///< seconds of a problem, and of all; 0: no limit
   std::vector<TuneTask> tasks_;
   std::optional<tune::Journal> journal_;
   tune::Database known_;
@@ -251,7 +278,12 @@ Action declareTune(CLI::App& parser) {
           "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
   flags->place.declare(parser);
   parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
-  parser.add_option("--budget", flags->budget, "Time for one problem, e.g. 20s, 2m [20s]")->type_name("TIME");
+  parser.add_option("--budget", flags->budget, "Time for one problem, all included, e.g. 20s, 2m [20s]")
+      ->type_name("TIME");
+  parser
+      .add_option("--total", flags->total,
+                  "Time for all problems together, divided evenly; what is not begun in it is said")
+      ->type_name("TIME");
   parser
       .add_option("--records", flags->records,
                   "Where measurements are kept, and where an earlier run left off")

@@ -1,0 +1,46 @@
+#include "autotune/tune/Remembered.h"
+
+#include "autotune/records/Standing.h"
+
+namespace normc::tune {
+
+std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std::vector<Record>& records,
+                                          const Setting& setting) {
+  std::pair<const Record*, size_t> best{nullptr, 0};
+  for (const Record& record : records) {
+    if (record.kind != "choice" || record.task != setting.task || record.device != setting.device ||
+        record.toolchain != setting.toolchain)
+      continue;
+    const auto point = landscape.find(record.generator, record.schedule);
+    if (point && (!best.first || newer(record, *best.first)) && reasonRejected(record, records).empty())
+      best = {&record, *point};
+  }
+  return best;
+}
+
+Conclusion conclusionOf(const Decision& d) {
+  return {d.tie ? "tie" : "won", d.ratio.value, d.ratio.low, d.ratio.high};
+}
+
+std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records,
+                                          const Setting& setting) {
+  std::map<size_t, Screened> remembered;
+  std::map<size_t, const Record*> newest;
+  for (const Record& record : records) {
+    if (record.kind != "trial" || record.task != setting.task || record.device != setting.device ||
+        record.toolchain != setting.toolchain)
+      continue;
+    const auto point = landscape.find(record.generator, record.schedule);
+    if (!point) continue;
+    if (record.status == Status::Ok && record.samples.empty()) continue;
+    Screened& one = remembered[*point];
+    one.point = *point, one.remembered = true;
+    if (const Record*& last = newest[*point]; !last || newer(record, *last))
+      last = &record, one.status = record.status, one.reason = record.reason;
+    one.samples.insert(one.samples.end(), record.samples.begin(), record.samples.end());
+    one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
+  }
+  return remembered;
+}
+
+}  // namespace normc::tune

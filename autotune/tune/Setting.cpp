@@ -1,0 +1,30 @@
+#include "autotune/tune/Setting.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "autotune/measure/Buffers.h"
+#include "autotune/worker/TaskProblem.h"
+
+namespace normc::tune {
+
+/// Screened rows are a multiple of this, so that chunks of rows are whole, and of each thread.
+static constexpr int64_t kRowStep = 256;
+static constexpr int64_t kLeastOfX = int64_t(12) << 20;
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int64_t screeningRows(const Task& task, const std::string& spec, int64_t lastCache) {
+  const auto problem = problemOfTask(spec, task.problem.text());
+  if (!problem) return 0;
+  const int64_t ofRow = measure::Buffers::bytesOfSet(*problem, {task.segments, 1, task.features});
+  const int64_t step = kRowStep * std::max<int64_t>(task.threads, 1);
+  const int64_t ofX = std::max<int64_t>(task.segments * task.features * bytes(problem->data), 1);
+  const int64_t least = std::max(lastCache / std::max<int64_t>(ofRow, 1), kLeastOfX / ofX) + 1;
+  const int64_t rows = (least + step - 1) / step * step;
+  return rows <= task.rows / 2 ? rows : 0;
+}
+
+}  // namespace normc::tune

@@ -1,0 +1,46 @@
+// The conditions that all measurements of one task share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "autotune/records/Record.h"
+
+namespace normc::tune {
+
+/// The most elements of x in a task.
+inline constexpr int64_t kMostElements = int64_t(1) << 33;
+/// The most threads of a task. No machine has as many, and each takes memory of a worker.
+inline constexpr int64_t kMostThreads = 1 << 16;
+
+/// The share of a budget for waiting for a core without other load.
+inline constexpr double kQuietShare = 0.2;
+
+/// Returns the seconds of a monotonic clock.
+double secondsNow();
+
+struct Setting {
+  Task task;
+  std::string spec;  ///< text of the norm
+  Device device;
+  std::map<std::string, std::string> toolchain;
+  std::string session;
+  int64_t stamp = 0;       ///< stamp of its records
+  double begun = 0;        ///< secondsNow() when the work on the task began; 0: when its lab is made
+  int64_t screenRows = 0;  ///< the rows that are screened (screeningRows()); 0: those of the task
+  double sampleSeconds = 200e-6;
+  int deviceIndex = 0;  ///< index of a CUDA device
+  std::string cudaLibrary = "libcuda.so.1";
+  double patience = 60;  ///< seconds for the first gate, which computes the reference; later gates have less
+  double quietPatience = 8;  ///< seconds in total to wait for a core without other load
+  double quietShare = 1e9;   ///< and the share of the time so far that this wait may have taken
+};
+
+/// Returns the rows to screen for a task on a CPU if fewer than those of the task are out of the caches too:
+/// its tensors together have at least the bytes of the last cache, so that two sets in turn find nothing in
+/// it, and x has 12 MiB, so that kernels take the call for a large one. 0: those of the task. `spec`: the
+/// text of the norm.
+int64_t screeningRows(const Task&, const std::string& spec, int64_t lastCache);
+
+}  // namespace normc::tune
