@@ -61,6 +61,12 @@ TemporaryFolder::TemporaryFolder(const std::string& parent) {
     if (!mkdtemp(form.data()))
       throw refused("cannot make a folder for candidates in " + parent + ": " + std::strerror(errno));
     const int folder = openFolder(form);
+    if (folder < 0 && errno != ENOENT) {
+      const int why = errno;
+      std::error_code none;
+      fs::remove(form, none);
+      throw refused("cannot open the folder for candidates " + form + ": " + std::strerror(why));
+    }
     if (folder >= 0) flock(folder, LOCK_EX);
     struct stat facts;
     const bool gone = folder < 0 || fstat(folder, &facts) != 0 || facts.st_nlink == 0;
