@@ -141,7 +141,7 @@ TEST(CudaSchedule, EvictsNothingFirstThatIsReadAgain) {
   const std::string codes = "norm n from rms_norm {\n  quantize e4m3(per = block, size = 16)\n}\n";
   EXPECT_EQ(streamed(problemOf("rms_norm:forward@f32[*x256]")), (Names{"x", "y"}));
   EXPECT_EQ(streamed(problemOf("qk_norm_rope:forward@f32[*x256]{heads=2}")), (Names{"y"}));
-  EXPECT_EQ(streamed(problemOf(codes, ":forward@f32[*x256]")), (Names{"y"}));
+  EXPECT_EQ(streamed(problemOf(codes, ":forward@f32[*x256]")), (Names{"codes"}));
 }
 
 TEST(CudaSchedule, RefusesNumbersOutOfRange) {

@@ -29,7 +29,7 @@ TEST(FormattedComments, StandWhereTheyStood) {
                       "\n"
                       "// of the norm\n"
                       "norm a {  // behind its name\n"
-                      "  moment raw  // behind moment\n"
+                      "  epsilon 0.5  // behind epsilon\n"
                       "    // in front of reduce,\n"
                       "    // two lines\n"
                       "  reduce rows\n"
@@ -43,7 +43,7 @@ TEST(FormattedComments, StandWhereTheyStood) {
             "  // in front of reduce,\n"
             "  // two lines\n"
             "  reduce    rows\n"
-            "  moment    raw  // behind moment\n"
+            "  epsilon   0.5  // behind epsilon\n"
             "  // at the end\n"
             "}  // behind the end\n"
             "// of the file\n");
@@ -54,13 +54,13 @@ TEST(FormattedComments, OfAClauseThatIsADefaultGoOnToTheNext) {
                       "  reduce features\n"
                       "  // in front of a default\n"
                       "  backward exact  // behind a default\n"
-                      "  moment raw\n"
+                      "  epsilon 0.5\n"
                       "}\n"),
             "norm a {\n"
             "  reduce    features\n"
             "  // in front of a default\n"
             "  // behind a default\n"
-            "  moment    raw\n"
+            "  epsilon   0.5\n"
             "}\n");
 }
 
