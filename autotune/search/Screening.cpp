@@ -72,7 +72,7 @@ void Screening::announce(const std::vector<size_t>& queue, size_t begin) {
   std::vector<size_t> next(queue.begin() + long(begin),
                            queue.begin() + long(std::min(queue.size(), begin + kAnnounced)));
   if (!options_.exhaustive && next.size() < kAnnounced) {
-    std::vector<size_t> guess = frontier(size_t(options_.leaders * kWidest));
+    std::vector<size_t> guess = frontier(size_t(options_.leaders) * size_t(kWidest));
     if (guess.empty()) guess = hopeful();
     for (const size_t point : guess)
       if (next.size() < kAnnounced) next.push_back(point);
@@ -107,7 +107,7 @@ bool Screening::screenAll(const std::vector<size_t>& points) {
 /// leads back to the first ones.
 void Screening::climb() {
   for (int width = 1; mayScreen();) {
-    std::vector<size_t> next = frontier(size_t(options_.leaders * width));
+    std::vector<size_t> next = frontier(size_t(options_.leaders) * size_t(width));
     if (next.empty() && width < kWidest) {
       ++width;
       continue;
