@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "autotune/gate/OverRanks.h"
 #include "dsl/Tolerance.h"
@@ -276,6 +277,31 @@ std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
 
 /// The most elements in one segment of a trial.
 static constexpr int64_t kMostElements = 1 << 20;
+/// The most rows of a standard trial.
+static constexpr int64_t kMostRows = 129;
+/// A task of a default schedule has 512 rows at most. The reference takes about 100 ns per element.
+static constexpr int64_t kRowsOfManyTasks = 1025, kElementsOfManyTasks = 1 << 17;
+
+/// Returns numbers of steps before a trial: some early and late ones, and those around each limit of the
+/// norm, so that its own step is the last one before the limit, the limit, and the first one behind it.
+static std::set<int64_t> stepsOf(const Spec& spec) {
+  std::set<int64_t> steps{1, 5, 3999, 4000, 20000};
+  const auto around = [&](double limit) {
+    for (const int64_t step : {int64_t(limit) - 2, int64_t(limit) - 1, int64_t(limit)})
+      if (step >= 0) steps.insert(step);
+  };
+  if (spec.warmup) around(spec.warmup->steps);
+  if (spec.renorm.kind != Renorm::None) around(spec.renorm.start);
+  if (spec.divideBy == DivideBy::Window || spec.approximate.nu == Nu::Window)
+    around(double(spec.window.size));
+  return steps;
+}
+
+std::optional<Trial> trialOfManyTasks(const Problem& problem, int64_t features) {
+  const int64_t rows = std::min(kRowsOfManyTasks, kElementsOfManyTasks / std::max<int64_t>(features, 1));
+  if (rows <= kMostRows) return std::nullopt;
+  return Trial{.extents = {1, rows, features}, .step = 2, .seed = 3};
+}
 
 std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   std::vector<Trial> trials;
@@ -286,11 +312,10 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
     return Extents{segmented ? segments : 1, std::min(rows, most), features};
   };
   for (HardInput data : allHardInputs()) trials.push_back({.extents = extents(33, 3), .data = data});
-  for (int64_t rows : {0, 1, 3, 5, 129})
+  for (int64_t rows : {int64_t(0), int64_t(1), int64_t(3), int64_t(5), kMostRows})
     trials.push_back({.extents = extents(rows, 2), .seed = uint64_t(rows) + 2});
   if (state)
-    for (int64_t step : {1, 5, 3999, 4000, 20000})
-      trials.push_back({.extents = extents(33, 3), .step = step});
+    for (int64_t step : stepsOf(*problem.spec)) trials.push_back({.extents = extents(33, 3), .step = step});
   if (problem.mask)
     for (HardMask mask : allHardMasks())
       trials.push_back(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,5 +62,9 @@ std::vector<normc_number> numbersOfLargeCalls(const normc_plan*);
 /// the problem's own number, or one of several for a kernel of any number. A trial has up to 129 rows, fewer
 /// above 8000 features.
 std::vector<Trial> standardTrials(const Problem&, int64_t features);
+
+/// Returns a trial with more rows, so that sums of several tasks are folded also where a task has hundreds of
+/// short rows; nothing if rows are so long that standard trials have several tasks.
+std::optional<Trial> trialOfManyTasks(const Problem&, int64_t features);
 
 }  // namespace normc::gate

@@ -118,11 +118,14 @@ KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& probl
   const std::vector<int64_t> counts = problem.features ? std::vector<int64_t>{*problem.features}
                                       : how.features   ? std::vector<int64_t>{*how.features}
                                                        : featureCounts(problem);
-  for (const int64_t count : counts)
-    for (const Trial& trial : standardTrials(problem, count)) {
+  for (const int64_t count : counts) {
+    std::vector<Trial> list = standardTrials(problem, count);
+    if (const auto many = trialOfManyTasks(problem, count)) list.push_back(*many);
+    for (const Trial& trial : list) {
       if (!trials.open() || how.stop()) return trials.take();
       trials.run(trial);
     }
+  }
   return trials.take();
 }
 

@@ -48,12 +48,15 @@ static llvm::Expected<std::string> packageOf(const Problem& problem, const codeg
 
 std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::TargetPtr& target,
                                    const std::string& schedule, int threads) {
-  auto result = std::make_unique<Compiled>();
   auto bytes = packageOf(problem, target, schedule);
-  if (!bytes) {
-    result->error = llvm::toString(bytes.takeError());
-    return result;
-  }
+  if (bytes) return opened(problem, *bytes, threads);
+  auto result = std::make_unique<Compiled>();
+  result->error = llvm::toString(bytes.takeError());
+  return result;
+}
+
+std::unique_ptr<Compiled> opened(const Problem& problem, const std::string& package, int threads) {
+  auto result = std::make_unique<Compiled>();
   normc_context_options options{};
   options.struct_size = sizeof options;
   options.max_threads = threads;
@@ -63,7 +66,7 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::Target
   request.problem = text.c_str();
   request.max_threads = threads;
   if (normc_context_create(&options, &result->context) != NORMC_OK ||
-      normc_package_open_memory(result->context, bytes->data(), bytes->size(), &result->package) !=
+      normc_package_open_memory(result->context, package.data(), package.size(), &result->package) !=
           NORMC_OK ||
       normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
     result->error = normc_last_error();

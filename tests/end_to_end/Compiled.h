@@ -32,6 +32,9 @@ std::unique_ptr<Compiled> compiled(const Problem&, const codegen::cpu::Schedule&
 std::unique_ptr<Compiled> compiled(const Problem&, const codegen::TargetPtr&, const std::string& schedule,
                                    int threads = 1);
 
+/// Opens the bytes of a package and makes the plans of the problem.
+std::unique_ptr<Compiled> opened(const Problem&, const std::string& package, int threads = 1);
+
 /// The problem of a text that names a built-in norm. Fails the test where it is wrong.
 Problem problemOf(const std::string& text);
 
