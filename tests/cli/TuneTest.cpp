@@ -339,7 +339,7 @@ INSTANTIATE_TEST_SUITE_P(
               "the schedule does not fit layer_norm:forward@f32[*x8]"},
         Wrong{{"export", "layer_norm", "--features", "8", "-o", "b", "--schedule", "nonsense"},
               2,
-              "normc tune export has no use for --schedule\n  hint: it is for normc tune\n"},
+              "schedule 'nonsense': starts with 'nonsense'; legal: streamed, resident, split"},
         Wrong{{"export", "layer_norm", "--features", "8", "-o", "b", "--records", "db.jsonl"},
               2,
               "normc tune export has no use for --records\n  hint: it is for normc tune, normc tune "

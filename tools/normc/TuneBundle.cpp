@@ -5,7 +5,6 @@
 #include <ostream>
 
 #include "autotune/candidates/CandidateCompiler.h"
-#include "autotune/candidates/Space.h"
 #include "autotune/tune/Bundle.h"
 #include "dsl/Print.h"
 #include "tools/normc/Failure.h"
@@ -14,6 +13,7 @@
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/TargetFlag.h"
+#include "tools/normc/TuneLandscape.h"
 #include "tools/normc/TuneReport.h"
 
 namespace normc::cli {
@@ -34,14 +34,13 @@ void makeFolder(const std::string& path) {
   if (error) throw refused("cannot make the folder " + path + ": " + error.message());
 }
 
-tune::Landscape landscapeOf(const TuneTask& t, const tune::Hardware& hardware) {
-  return valueOf(tune::landscapeOf(hardware.generators, t.problem, hardware.workloadOf(t.task)),
-                 ExitCode::Usage);
-}
-
+/// Returns the default, then the seeds of a search, or the schedules of the command line.
 std::vector<size_t> candidatesOf(const tune::Landscape& landscape, const TuneFlags& flags) {
+  constexpr int64_t kMost = 4096;
   tune::SearchOptions options;
-  options.seed = uint64_t(flags.seed), options.fromModel = int(std::min<int64_t>(flags.candidates, 4096));
+  options.seed = uint64_t(flags.seed), options.fromModel = int(std::min(flags.candidates, kMost)),
+  options.atRandom = int(std::min(flags.random, kMost));
+  if (!flags.schedules.empty()) options.fromModel = int(landscape.size()), options.atRandom = 0;
   return tune::seedsOf(landscape, options);
 }
 
@@ -53,7 +52,7 @@ struct LeftOut {
 /// The default, then the seeds, as far as they can be made; to `leftOut` those that cannot.
 tune::Shipped shipped(const TuneTask& t, const tune::Hardware& hardware, size_t index, const TuneFlags& flags,
                       const Interrupt& interrupt, std::vector<LeftOut>& leftOut) {
-  const tune::Landscape landscape = landscapeOf(t, hardware);
+  const tune::Landscape landscape = landscapeOf(t, hardware, flags, Illegal::Kept);
   const std::vector<size_t> points = candidatesOf(landscape, flags);
   const std::string folder = flags.output + "/" + std::to_string(index);
   makeFolder(folder);
@@ -82,7 +81,7 @@ ExitCode showCandidates(const std::vector<TuneTask>& tasks, const tune::Hardware
                         const TuneFlags& flags, Output& out) {
   Json all = Json::array();
   for (const TuneTask& t : tasks) {
-    const tune::Landscape landscape = landscapeOf(t, hardware);
+    const tune::Landscape landscape = landscapeOf(t, hardware, flags, Illegal::Kept);
     all.push_back(dryRunReport(t.task, landscape, candidatesOf(landscape, flags), Shown::Seeds, out));
   }
   if (out.json) out.result({{"tasks", all}});
@@ -102,6 +101,8 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
     throw usage("--shard is '" + flags.shard +
                 "'; there are too few problems for that part, so nothing to export");
   if (flags.dryRun) return showCandidates(tasks, hardware, flags, out);
+  // A schedule that cannot be read is refused before there is a folder.
+  if (!flags.schedules.empty()) landscapeOf(tasks[0], hardware, flags, Illegal::Kept);
   makeFolder(flags.output);
   std::vector<tune::Shipped> all;
   std::vector<LeftOut> leftOut;

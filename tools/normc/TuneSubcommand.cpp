@@ -21,9 +21,10 @@ std::vector<TuneSubcommand> usersOf(const std::string& flag) {
   static const std::map<std::string, std::vector<TuneSubcommand>> users{
       {"--device", {Tune, RunBundle}}, {"--cuda-library", {Tune, RunBundle}},
       {"--budget", {Tune, RunBundle}}, {"--records", {Tune, RunBundle, Import}},
-      {"--fresh", {Tune, RunBundle}},  {"--schedule", {Tune}},
+      {"--fresh", {Tune, RunBundle}},  {"--schedule", {Tune, Export}},
       {"--exhaustive", {Tune}},        {"--output", {Export}},
       {"--candidates", {Export}},      {"--total", {Tune}},
+      {"--random", {Export}},
   };
   const auto at = users.find(flag);
   return at == users.end() ? std::vector{Tune, Export} : at->second;

@@ -16,7 +16,7 @@ struct TuneFlags {
   std::vector<std::string> rows, policies{"warm"};
   int64_t elements = 0, segments = 0, threads = 0, seed = 1;
   std::string budget = "20s", total, records, shard, target = "host", output;
-  int64_t candidates = 48;
+  int64_t candidates = 48, random = 3;
   std::vector<std::string> schedules;
   bool exhaustive = false, dryRun = false, fresh = false;
 };

@@ -5,11 +5,9 @@
 #include <ostream>
 
 #include "autotune/candidates/CandidateCompiler.h"
-#include "autotune/candidates/Space.h"
 #include "autotune/search/Search.h"
 #include "autotune/tune/Hints.h"
 #include "autotune/tune/ThisDevice.h"
-#include "dsl/Nearest.h"
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
@@ -20,6 +18,7 @@
 #include "tools/normc/TargetFlag.h"
 #include "tools/normc/TemporaryFolder.h"
 #include "tools/normc/TuneBundle.h"
+#include "tools/normc/TuneLandscape.h"
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/TuneSubcommand.h"
 #include "tools/normc/TuneTasks.h"
@@ -104,47 +103,6 @@ class Tuning {
     noteFlaws(flags_.records, known_.counts, out_);
   }
 
-  tune::Landscape landscapeOf(const TuneTask& t) const {
-    tune::Landscape all = valueOf(
-        tune::landscapeOf(hardware_.generators, t.problem, hardware_.workloadOf(t.task)), ExitCode::Usage);
-    return flags_.schedules.empty() ? std::move(all) : onlyThese(t, all);
-  }
-
-  /// The default, and the schedules of the command line: to look at one candidate, or to compare a few.
-  tune::Landscape onlyThese(const TuneTask& t, const tune::Landscape& all) const {
-    std::vector<tune::Point> points{all[all.byDefault()]};
-    for (const std::string& given : flags_.schedules) {
-      const auto [generator, text] = generatorOf(given);
-      const codegen::Target& target = *generator;
-      const auto schedule = valueOf(target.bind(t.problem, text), ExitCode::Usage);
-      if (const auto reason = schedule->whyIllegal())
-        throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
-                    *reason);
-      if (target.generator() == points[0].generator && schedule->text() == points[0].schedule) continue;
-      points.push_back({target.generator().str(),
-                        schedule->text(),
-                        schedule->predict(hardware_.workloadOf(t.task)),
-                        {0, int(points.size())}});
-    }
-    return tune::Landscape(std::move(points), 0);
-  }
-
-  /// `halide:resident,...` is of that generator; a schedule alone is of the one of the defaults.
-  std::pair<codegen::TargetPtr, std::string> generatorOf(const std::string& given) const {
-    const size_t colon = given.find(':');
-    for (const codegen::TargetPtr& target : hardware_.generators)
-      if (colon != std::string::npos && target->generator() == given.substr(0, colon))
-        return {target, given.substr(colon + 1)};
-    // No schedule has a colon, so a word before one is meant to be a generator.
-    if (colon != std::string::npos) {
-      std::vector<std::string> names;
-      for (const codegen::TargetPtr& target : hardware_.generators)
-        names.push_back(target->generator().str());
-      wordOf("the generator of --schedule", given.substr(0, colon), names);
-    }
-    return {hardware_.generators[0], given};
-  }
-
   tune::Setting settingOf(const TuneTask& t, double budget) const {
     tune::Setting setting{t.task, print(*t.problem.spec), hardware_.site.device, hardware_.site.toolchain,
                           session_};
@@ -161,7 +119,7 @@ class Tuning {
 
   Tuned tune(const TuneTask& t, double budget, size_t index, const Interrupt& interrupt, Progress& progress) {
     const double begun = tune::secondsNow();
-    const tune::Landscape landscape = landscapeOf(t);
+    const tune::Landscape landscape = landscapeOf(t, hardware_, flags_, Illegal::Refused);
     tune::Setting setting = settingOf(t, budget);
     setting.begun = begun, setting.stamp = tune::newStamp(known_.records);
     const TemporaryFolder folder;
@@ -229,7 +187,7 @@ class Tuning {
   ExitCode dryRun() {
     Json all = Json::array();
     for (const TuneTask& t : tasks_) {
-      const tune::Landscape landscape = landscapeOf(t);
+      const tune::Landscape landscape = landscapeOf(t, hardware_, flags_, Illegal::Refused);
       tune::SearchOptions options;
       options.seed = uint64_t(flags_.seed);
       tune::addHints(landscape, known_.records, settingOf(t, budget_), options);
@@ -305,6 +263,7 @@ Action declareTune(CLI::App& parser) {
   addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
   parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
   addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]", 1);
+  addWhole(parser, "--random", flags->random, "Of export: how many more of them at random [3]", 0);
   parser.footer(
       "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
       "FOLDER\n"

@@ -1,0 +1,18 @@
+// The schedules that a task of `tune` or `tune export` is about.
+#pragma once
+
+#include "autotune/candidates/Hardware.h"
+#include "autotune/search/Landscape.h"
+#include "tools/normc/TuneTasks.h"
+
+namespace normc::cli {
+
+/// What happens to an illegal schedule of the command line.
+enum class Illegal { Refused, Kept };
+
+/// Returns all legal schedules of a task, or with --schedule the default and the schedules of the command
+/// line. Throws Failure if there are none, or if one of these is unknown or, where that is refused, illegal.
+/// One that is kept fails when it is compiled.
+tune::Landscape landscapeOf(const TuneTask&, const tune::Hardware&, const TuneFlags&, Illegal);
+
+}  // namespace normc::cli
