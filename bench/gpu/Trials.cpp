@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -45,10 +46,14 @@ struct History {
 /// Features to try a kernel of any number with.
 std::vector<int64_t> featureCounts(const Problem& problem) {
   if (problem.features) return {*problem.features};
-  int64_t groups = problem.groups(problem.spec->groups);
-  if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
+  const Spec& spec = *problem.spec;
+  int64_t multiple = problem.groups(spec.groups);
+  if (spec.pre) multiple = std::lcm(multiple, problem.groups(spec.pre->groups));
+  if (spec.rope) multiple = std::lcm(multiple, 2 * problem.groups(spec.rope->groups));
+  if (spec.quantize && spec.quantize->per == QuantizePer::Block)
+    multiple = std::lcm(multiple, spec.quantize->size);
   std::vector<int64_t> counts;
-  for (const int64_t base : {7, 64, 100, 1000}) counts.push_back(base % groups == 0 ? base : base * groups);
+  for (const int64_t base : {7, 64, 100, 1000}) counts.push_back(std::lcm(base, multiple));
   return counts;
 }
 

@@ -12,6 +12,7 @@
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
 #include "bench/gpu/Shapes.h"
+#include "bench/gpu/Sweep.h"
 #include "bench/gpu/Table.h"
 #include "bench/gpu/Trials.h"
 
@@ -158,6 +159,21 @@ int bench(const Flags& flags) {
   return flags.stop()() ? kMore : failed ? kFailed : kOk;
 }
 
+int sweep(const Flags& flags) {
+  const auto add = recorder(flags);
+  Watchdog watchdog(flags.hang);
+  SweepOptions options;
+  options.driver = flags.driver, options.only = flags.only, options.stop = flags.stop();
+  options.record = [&](const Json& record) {
+    watchdog.pat();
+    add(record);
+  };
+  const gate::CudaDevice device = flags.open();
+  sweepBundle(device, flags.bundle, readRecords(flags.out), options);
+  if (!device.alive()) return kDeviceLost;
+  return flags.stop()() ? kMore : kOk;
+}
+
 int enqueue(const Flags& flags) {
   const Kernels kernels = flags.kernels();
   const auto add = recorder(flags);
@@ -224,7 +240,10 @@ int main(int argc, char** argv) {
   tests->add_option("--only", flags.only, "Only problems with this text in them");
   tests->add_option("--summary", flags.records, "File to write the summary to");
   CLI::App* times = packaged(verb("bench", "Kernel times beside copies of the same footprint", bench));
-  for (CLI::App* sub : {tests, times})
+  CLI::App* sweeps = verb("sweep", "Times of all candidates of a bundle, which are not judged", sweep);
+  sweeps->add_option("bundle", flags.bundle, "The folder that `normc tune export` made")->required();
+  sweeps->add_option("--only", flags.only, "Only problems with this text in them");
+  for (CLI::App* sub : {tests, times, sweeps})
     sub->add_option("--hang", flags.hang, "Leave if no kernel has ended for so many seconds [60]");
   times->add_option("--rounds", flags.rounds, "Samples of each [15]")->check(CLI::Range(3, 1000));
   times->add_flag("--even-wrong", flags.evenWrong, "Time what the gate refuses, too");

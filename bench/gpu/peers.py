@@ -1,14 +1,16 @@
-"""PyTorch and cuDNN on the shapes of normc-gpu, measured in the same way.
+"""PyTorch, cuDNN and Liger on the shapes of normc-gpu, measured in the same way.
 
     python3 peers.py SHAPES OUT --seconds N
+    python3 peers.py SHAPES OUT --warm I/N      compiles every N-th shape into PyTorch's cache, and times nothing
 
 SHAPES is what `normc-gpu shapes` prints, OUT gets JSON lines like those of `normc-gpu bench`. Calls go to
-sets of buffers in turn, more than twice the second-level cache together, are captured into a CUDA graph where
-they can be, and are timed by events around it. Contestants:
+sets of buffers in turn, more than twice the second-level cache together, and have as many sets of outputs. They
+are captured into a CUDA graph where they can be, and are timed by events around it. Contestants:
 
-    eager    PyTorch's own operators
-    compile  the same through torch.compile
+    compile  PyTorch's operators through torch.compile
+    eager    the same as they are
     cudnn    cuDNN's normalization graphs, where its Python frontend is installed
+    liger    Liger's Triton kernels, where they are installed
 
 A backward is what autograd runs after a forward. PowerNorm, which nobody has a kernel for, is composed of
 PyTorch operators, after warmup. Scale and bias of layer_norm and rms_norm have the type of x, as these operators
@@ -18,6 +20,7 @@ Exit codes are those of normc-gpu: 0 done, 3 out of time. Whoever cannot run say
 """
 
 import argparse
+import collections
 import functools
 import json
 import math
@@ -132,12 +135,25 @@ class Bench:
             dy = torch.randn(rows, features, dtype=kind, **shared) if entry == "backward" else None
             yield x, dy, scale, bias, state
 
-    def torch_calls(self, norm, entry, buffers, compiled):
-        """One function without arguments a set."""
-        torch, function = self.torch, self.norms.of(norm)
-        if compiled:
+    def function_of(self, who, norm):
+        torch = self.torch
+        if who == "compile":
             torch._dynamo.reset()
-            function = torch.compile(function, dynamic=False)
+            return torch.compile(self.norms.of(norm), dynamic=False)
+        if who == "eager":
+            return self.norms.of(norm)
+        if norm == "rms_norm":
+            from liger_kernel.ops.rms_norm import LigerRMSNormFunction as Liger
+
+            # Not in place: a timed call must leave dy as it was.
+            return lambda x, scale, bias, state: Liger.apply(x, scale, EPSILON[norm], 0.0, "llama", False)
+        from liger_kernel.ops.layer_norm import LigerLayerNormFunction as Liger
+
+        return lambda x, scale, bias, state: Liger.apply(x, scale, bias, EPSILON[norm])
+
+    def torch_calls(self, who, norm, entry, buffers):
+        """One function without arguments a set."""
+        torch, function = self.torch, self.function_of(who, norm)
         calls = []
         for x, dy, scale, bias, state in buffers:
             if entry != "backward":
@@ -221,9 +237,12 @@ class Bench:
         """Samples of seconds a call, and how they were taken."""
         torch = self.torch
 
+        # Outputs live as long as a turn, so that no call writes where the last one did.
+        outputs = collections.deque(maxlen=len(calls))
+
         def turn():
             for call in calls:
-                call()
+                outputs.append(call())
 
         turn(), turn()
         once = max(self.timed(turn) / len(calls), 1e-7)
@@ -251,7 +270,7 @@ class Bench:
                 if who == "cudnn":
                     calls = self.cudnn_calls(norm, entry, buffers)
                 else:
-                    calls = self.torch_calls(norm, entry, buffers, who == "compile")
+                    calls = self.torch_calls(who, norm, entry, buffers)
                 samples, method = self.measure(calls)
             self.record(us=interval(samples), method=method, sets=len(buffers), **fields)
         except Exception as error:  # whatever they raise is the result
@@ -261,17 +280,26 @@ class Bench:
             self.torch.cuda.empty_cache()
 
     def all(self, shapes, done):
-        """Eager and cuDNN first: compiling takes seconds a shape."""
-        for contestants in (("eager", "cudnn"), ("compile",)):
-            for shape in shapes:
-                for who in contestants:
-                    has = who != "cudnn" or shape[1] in ("layer_norm", "rms_norm")
-                    if not has or (who, shape[0]) in done:
-                        continue
-                    if time.monotonic() > self.deadline:
-                        return False
-                    self.one(who, shape)
+        """All contestants on a shape, the strongest first."""
+        for shape in shapes:
+            for who in ("compile", "eager", "cudnn", "liger"):
+                has = who in ("compile", "eager") or shape[1] in ("layer_norm", "rms_norm")
+                if not has or (who, shape[0]) in done:
+                    continue
+                if time.monotonic() > self.deadline:
+                    return False
+                self.one(who, shape)
         return True
+
+    def warm(self, shapes):
+        """Compiles what `all` will, and leaves it in the cache that all processes share."""
+        for _, norm, entry, dtype, rows, features in shapes:
+            try:
+                buffers = list(self.sets(norm, entry, dtype, rows, features))[:1]
+                for call in self.torch_calls("compile", norm, entry, buffers):
+                    call()
+            except Exception as error:  # `all` meets it again, and records it
+                print(f"{norm} {entry}: {error}", file=sys.stderr)
 
 
 def out_of_time(*_):
@@ -283,6 +311,7 @@ def main():
     parser.add_argument("shapes")
     parser.add_argument("out")
     parser.add_argument("--seconds", type=float, default=1e6)
+    parser.add_argument("--warm", metavar="I/N")
     options = parser.parse_args()
     deadline = time.monotonic() + options.seconds
     signal.signal(signal.SIGALRM, out_of_time)
@@ -302,6 +331,9 @@ def main():
             out.write(json.dumps({"kind": "peer", "who": "PyTorch", "error": str(error)}) + "\n")
             return 0
         bench = Bench(torch, out, deadline)
+        if options.warm:
+            part, parts = map(int, options.warm.split("/"))
+            return bench.warm(list(shapes_of(options.shapes))[part::parts])
         if not before:
             bench.record(kind="peer", who="PyTorch", version=torch.__version__,
                          cudnn=torch.backends.cudnn.version())
