@@ -13,7 +13,7 @@ namespace normc::codegen {
 
 Type Access::stored(TensorOp t) const {
   if (isQuantized(t)) return IntegerType::get(t.getContext(), 8);
-  return t.getType().isBF16() && !nativeBF16 ? IntegerType::get(t.getContext(), 16) : t.getType();
+  return t.getType().isBF16() && !conversions ? IntegerType::get(t.getContext(), 16) : t.getType();
 }
 
 llvm::MaybeAlign Access::alignmentOf(TensorOp t, VectorType type) const {
@@ -225,7 +225,7 @@ Value AccessLowering::widened(TensorOp t, Value value) {
 }
 
 Value AccessLowering::narrowed(TensorOp t, Value value) {
-  if (isQuantized(t)) return quantized(l_, t.getType(), value);
+  if (isQuantized(t)) return quantized(l_, t.getType(), value, access_.conversions);
   if (access_.stored(t).isInteger(16)) return l_.toBF16(value);
   return t.getType().isInteger(64) ? value : l_.convert(value, t.getType());
 }

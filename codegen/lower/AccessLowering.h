@@ -50,8 +50,9 @@ struct Arguments {
 
 /// How elements are stored in memory and accessed.
 struct Access {
-  bool nativeBF16 = false;  ///< the target has conversions; else bf16 is stored as i16
-  int64_t alignment = 0;    ///< in bytes, the largest that a vector access may assume; 0: that of an element
+  /// The target has instructions that convert bf16 and round to integers; else bf16 is stored as i16.
+  bool conversions = false;
+  int64_t alignment = 0;  ///< in bytes, the largest that a vector access may assume; 0: that of an element
   /// operands begin at any element; the code that emits a vector access knows its alignment
   bool peeled = false;
   mlir::Type stored(TensorOp) const;

@@ -15,6 +15,10 @@ class Rounding {
 
   /// Rounds to an integer from -128 to 127, whose low byte is the code.
   Value toInt8(Value v) { return toByte(wholeBits(limited(v, -128, 127))); }
+  Value convertedToInt8(Value v) {
+    Value whole = math::RoundEvenOp::create(l_.b, l_.loc, limited(v, -128, 127));
+    return toByte(arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI32Type(), whole));
+  }
 
   Value toE4M3(Value v) {
     Value sign = f_.integer<arith::AndIOp>(f_.integer<arith::ShRUIOp>(f_.toBits(v), width() - 8), 0x80);
@@ -59,7 +63,7 @@ class Rounding {
   Floats f_;
   bool wide_;
 
-  friend Value normc::codegen::quantized(Loops&, Type, Value);
+  friend Value normc::codegen::quantized(Loops&, Type, Value, bool);
 };
 
 }  // namespace
@@ -68,8 +72,10 @@ bool isQuantizedType(Type type) {
   return type.isSignedInteger(8) || isa<Float8E4M3FNType, Float8E8M0FNUType>(type);
 }
 
-Value quantized(Loops& l, Type type, Value value) {
+Value quantized(Loops& l, Type type, Value value, bool convert) {
   Rounding rounding(l, value);
+  if (convert && type.isSignedInteger(8) && !isa<VectorType>(value.getType()))
+    return rounding.convertedToInt8(value);
   if (isa<Float8E8M0FNUType>(type)) return rounding.toByte(value);
   return type.isSignedInteger(8) ? rounding.toInt8(value) : rounding.toE4M3(value);
 }

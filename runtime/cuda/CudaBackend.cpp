@@ -233,6 +233,7 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   size_t bytes = count * NORMC_CUDA_WORD;
   void* extra[] = {reinterpret_cast<void*>(kLaunchBufferPointer), words,
                    reinterpret_cast<void*>(kLaunchBufferSize), &bytes, nullptr};
+  void* each[kMaxWords];
   const Driver& driver = device_->driver();
   CUresult result;
   if (attributes.count == 0) {
@@ -240,7 +241,10 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   } else {
     const CUlaunchConfig config = {gridX, y,      1,      threads,         1,
                                    1,     shared, stream, attributes.list, attributes.count};
-    result = driver->cuLaunchKernelEx(&config, function, nullptr, extra);
+    // Drivers refuse a cooperative launch whose parameters are in one buffer.
+    const bool apart = how.cooperative > 1;
+    for (size_t i = 0; apart && i < count; ++i) each[i] = words + i;
+    result = driver->cuLaunchKernelEx(&config, function, apart ? each : nullptr, apart ? nullptr : extra);
   }
   if (result == CUDA_SUCCESS) [[likely]]
     return NORMC_OK;

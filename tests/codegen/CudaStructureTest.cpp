@@ -255,6 +255,57 @@ TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
   EXPECT_TRUE(has(looped["apply"], "st.global.cs.v4.b32"));
 }
 
+/// Returns the PTX of a problem with a schedule; null: the default.
+std::string ptxOf(const char* text, const char* schedule = nullptr) {
+  const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
+  const Problem problem = problemOf(text);
+  auto kernel =
+      compileKernel(problem,
+                    schedule ? llvm::cantFail(cuda::parseSchedule(schedule))
+                             : cuda::defaultSchedule(problem, arch, legalStrategies(problem).front()),
+                    arch, "k", {.assemble = false});
+  EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
+  return kernel->ptx;
+}
+
+std::vector<std::smatch> matches(const std::string& text, const std::regex& pattern) {
+  return {std::sregex_iterator(text.begin(), text.end(), pattern), {}};
+}
+
+// LLVM joins loads of neighbours to whole accesses, and does not raise the alignment of the variable for
+// them. With three mbarriers of 8 bytes before it, such a variable was misaligned on a device.
+TEST(CudaEntries, AlignSharedVariablesToWholeAccesses) {
+  const std::string ptx = ptxOf(
+      "rms_norm:forward@bf16[*x4096]",
+      "resident,threads=256,team=256,vector=8,tile=2,rows=1,chunks=264,blocks=2,prefetch=6,cluster=1,hints=0,"
+      "hold=0,grid=1,shared=0");
+  const auto variables = matches(ptx, std::regex(R"(\.shared \.align (\d+) \.b8 (__wg\w+))"));
+  EXPECT_GE(variables.size(), 2u);
+  for (const std::smatch& each : variables) EXPECT_GE(std::stoi(each[1]), 16) << each[2];
+}
+
+// ptxas 13.0 takes a byte of a sum that is stored for a conversion to an unsigned byte, which saturates: on a
+// device every int8 that was stored alone was -1.
+TEST(CudaEntries, StoreNoByteOfAFloat) {
+  for (const char* text :
+       {"rms_norm_residual_int8:forward@f32[*x*]", "rms_norm_residual_int8:forward@bf16[*x1001]",
+        "rms_norm_residual_e4m3_block:forward@f32[*x1024]"}) {
+    for (std::string ptx = ptxOf(text); !ptx.empty();) {
+      const size_t next = ptx.find(".entry", ptx.find(".entry") + 1);
+      const std::string rest = next == ptx.npos ? "" : ptx.substr(next);
+      ptx.resize(std::min(next, ptx.size()));
+      std::set<std::string> floats;  // of one entry: their names are used again in the next
+      for (const std::smatch& each :
+           matches(ptx, std::regex(R"(\n\t(?:add|sub|mul|fma|min|max|abs|neg)[.\w]*\.f32\s+(%r\d+),)")))
+        floats.insert(each[1]);
+      const auto bytes = matches(ptx, std::regex(R"(st\.global[.\w]*\.b8\s+\[[^\]]+\], (%r\d+);)"));
+      for (const std::smatch& each : bytes) EXPECT_FALSE(floats.contains(each[1])) << text << ": " << each[0];
+      EXPECT_FALSE(floats.empty()) << text;
+      ptx = rest;
+    }
+  }
+}
+
 //===-- Machine code --------------------------------------------------------------===//
 
 void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {

@@ -130,7 +130,7 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
 /// Returns the parameters as one buffer, from either form of passing them.
 CUresult gather(const fake::Entry& entry, void** parameters, void** extra, std::string& bytes) {
   if (parameters) {
-    if (!entry.declared) return CUDA_ERROR_INVALID_VALUE;  // a cubin: only the buffer form has the length
+    if (!entry.declared) return CUDA_SUCCESS;  // of a cubin only the buffer form has the length
     bytes.assign(entry.parameterBytes, '\0');
     for (size_t i = 0; i < entry.parameters.size(); ++i)
       std::memcpy(&bytes[entry.parameters[i].offset], parameters[i], entry.parameters[i].bytes);
@@ -347,6 +347,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
         return CUDA_ERROR_NOT_SUPPORTED;
     }
   }
+  if (launch.cooperative && extra) return CUDA_ERROR_INVALID_VALUE;  // as a driver of CUDA 13.0 does
   return enqueue(call, function, launch, parameters, extra);
 }
 

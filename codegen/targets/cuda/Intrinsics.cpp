@@ -22,6 +22,7 @@ PassPtr mathToIntrinsics() {
   return modulePass("math-to-intrinsics", [](ModuleOp module) {
     useIntrinsic<math::SqrtOp>(module, "llvm.sqrt");
     useIntrinsic<math::FmaOp>(module, "llvm.fma");
+    useIntrinsic<math::RoundEvenOp>(module, "llvm.roundeven");
   });
 }
 

@@ -9,6 +9,9 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
+/// Bytes of the widest access to shared memory.
+static constexpr int64_t kWidestAccess = 16;
+
 Value blockIn(Loops& l, PhaseOp phase, gpu::Dimension dimension) {
   Value block = gpu::BlockIdOp::create(l.b, l.loc, dimension);
   if (!readsAgain(phase)) return block;
@@ -110,10 +113,15 @@ Value KernelThread::toI64(Value index) {
 
 //===-- The block -------------------------------------------------------------------===//
 
-Value KernelThread::shared(int64_t elements) {
+Value KernelThread::shared(int64_t elements, Type element) {
   auto space = gpu::AddressSpaceAttr::get(l.b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({elements}, f.statistics(), MemRefLayoutAttrInterface(), space);
-  return function.addWorkgroupAttribution(type, l.loc);
+  auto type =
+      MemRefType::get({elements}, element ? element : f.statistics(), MemRefLayoutAttrInterface(), space);
+  Value memory = function.addWorkgroupAttribution(type, l.loc);
+  // Neighbouring elements may be read by one access.
+  function.setWorkgroupAttributionAttr(function.getNumWorkgroupAttributions() - 1, "llvm.align",
+                                       l.b.getI64IntegerAttr(kWidestAccess));
+  return memory;
 }
 
 void KernelThread::barrier() {

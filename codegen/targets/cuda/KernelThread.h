@@ -55,8 +55,8 @@ class KernelThread {
   mlir::Value toI32(mlir::Value index);
   mlir::Value toI64(mlir::Value index);
 
-  /// Returns shared memory of the block, elements of the statistics type.
-  mlir::Value shared(int64_t elements);
+  /// Returns shared memory of the block, elements of the statistics type or of another.
+  mlir::Value shared(int64_t elements, mlir::Type = {});
   /// Waits for all threads of the block.
   void barrier();
   int64_t barriers() const { return barriers_; }  ///< that have been emitted

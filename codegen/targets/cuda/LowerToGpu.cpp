@@ -104,7 +104,7 @@ static void lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& ar
   OpBuilder b(kernel);
   auto module = gpu::GPUModuleOp::create(b, kernel.getLoc(), (kernel.getSymName() + "_module").str());
   b.setInsertionPointToStart(module.getBody());
-  const Access aligned{.nativeBF16 = true, .alignment = accessBytes(kernel, schedule)};
+  const Access aligned{.conversions = true, .alignment = accessBytes(kernel, schedule)};
   for (auto phase : kernel.getOps<PhaseOp>()) {
     EntryNames names = entryNames(kernel, phase, schedule);
     bool wide = !names.unaligned.empty();
@@ -112,12 +112,12 @@ static void lowerToGpu(KernelOp kernel, const Schedule& schedule, const Arch& ar
     const std::string& name = wide ? names.unaligned : names.aligned;
     if (takesCongruentRows(phase, schedule))
       lowerPhase(b, kernel, phase, name, congruentOn(kernel, phase, schedule, arch),
-                 {.nativeBF16 = true, .peeled = true}, arch);
+                 {.conversions = true, .peeled = true}, arch);
     else if (!peels(phase, schedule))
-      lowerPhase(b, kernel, phase, name, unaligned(schedule), {.nativeBF16 = true}, arch);
+      lowerPhase(b, kernel, phase, name, unaligned(schedule), {.conversions = true}, arch);
     else
       lowerPhase(b, kernel, phase, name, peeled(schedule),
-                 {.nativeBF16 = true, .alignment = aligned.alignment, .peeled = true}, arch);
+                 {.conversions = true, .alignment = aligned.alignment, .peeled = true}, arch);
   }
   kernel.erase();
 }
