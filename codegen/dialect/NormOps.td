@@ -247,12 +247,16 @@ def Norm_FoldOp : Norm_Op<"fold", [SingleBlock]> {
     `of_segment`: only the chunks of the slab's segment, of a phase that is cut `by_segment`.
     Region arguments: the position (index), the running values, one element of
     each of `reads`, of partials in f64. Yields the new running values.
+    `merges`: parts may be folded apart, each from `init`. The running values of one then take the place of the
+    elements, widened, in a fold into those of another. There is one running value for each tensor, or none is used
+    for those that follow.
   }];
-  let arguments = (ins Norm_AxisAttr:$axis, OptionalAttr<I64Attr>:$chunk_of, UnitAttr:$of_segment,
+  let arguments = (ins Norm_AxisAttr:$axis, OptionalAttr<I64Attr>:$chunk_of, UnitAttr:$of_segment, UnitAttr:$merges,
                    OptionalAttr<I64Attr>:$extent, Norm_Tensors:$reads, Variadic<AnyFloat>:$init);
   let results = (outs Variadic<AnyFloat>:$values);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{ `` $axis (`of` $chunk_of^)? (`in_segment` $of_segment^)? (`extent` $extent^)? `reads` $reads
+  let assemblyFormat = [{ `` $axis (`of` $chunk_of^)? (`in_segment` $of_segment^)? (`extent` $extent^)?
+                          (`merges` $merges^)? `reads` $reads
                           (`from` $init^ `:` type($init))? attr-dict-with-keyword $body
                           (`->` type($values)^)? }];
   let hasVerifier = 1;

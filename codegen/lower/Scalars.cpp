@@ -66,7 +66,46 @@ void SlabLowering::scalarOp(Operation& op, Replica& replica) {
   }
 }
 
+Values SlabLowering::foldElements(FoldOp op, const Replica& replica, Value position) {
+  Coordinates at = replica.at;
+  (op.getAxis() == Axis::Chunk     ? at.chunk
+   : op.getAxis() == Axis::Partial ? at.partial
+                                   : at.window) = position;
+  Values elements;
+  for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
+    TensorOp t = f_.tensor(name.getValue());
+    int64_t lanes = lanesOf(t);
+    elements.push_back(f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value()));
+  }
+  return elements;
+}
+
+Values SlabLowering::foldStep(FoldOp op, Replica& replica, Value position, ValueRange running,
+                              ValueRange elements) {
+  Block& body = op.getBody().front();
+  replica.values.map(body.getArgument(0), position);
+  for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
+  for (auto [i, v] : llvm::enumerate(elements))
+    replica.values.map(body.getArgument(1 + running.size() + i), v);
+  for (Operation& inner : body.without_terminator()) {
+    auto widening = dyn_cast<arith::ExtFOp>(inner);
+    Value narrow = widening ? mapped(widening.getIn(), replica.values) : Value();
+    if (narrow && narrow.getType() == widening.getType())
+      replica.values.map(widening.getResult(), narrow);  // a running value is wide
+    else
+      scalarOp(inner, replica);
+  }
+  Values next;
+  for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
+    next.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
+  return next;
+}
+
 void SlabLowering::fold(FoldOp op, Replica& replica) {
+  const auto finish = [&](ValueRange values) {
+    for (auto [result, v] : llvm::zip(op.getValues(), values)) replica.values.map(result, v);
+  };
+  if (const Values known = folded(op); !known.empty()) return finish(known);
   const bool chunks = op.getAxis() == Axis::Chunk, partials = op.getAxis() == Axis::Partial;
   Value extent = op.getOfSegment() ? f_.chunksOfSegment(*op.getChunkOf())
                  : chunks          ? f_.chunks(*op.getChunkOf())
@@ -75,39 +114,19 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
   for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
   bool stores = !op.getBody().front().getOps<StoreOp>().empty();
   if (stores) beginFold();
-  Block& body = op.getBody().front();
   Values init;
   for (Value v : op.getInit()) init.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
 
-  auto loads = [&](Value position) {
-    Coordinates at = replica.at;
-    (chunks ? at.chunk : partials ? at.partial : at.window) = position;
-    Values loaded;
-    for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
-      int64_t lanes = lanesOf(t);
-      loaded.push_back(f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value()));
-    }
-    return loaded;
-  };
-  auto combine = [&](Value position, ValueRange running, ValueRange loaded) {
-    replica.values.map(body.getArgument(0), position);
-    for (auto [i, v] : llvm::enumerate(running)) replica.values.map(body.getArgument(1 + i), v);
-    for (auto [i, v] : llvm::enumerate(loaded))
-      replica.values.map(body.getArgument(1 + running.size() + i), v);
-    for (Operation& inner : body.without_terminator()) scalarOp(inner, replica);
-    if (stores) endFoldStep();
-    Values next;
-    for (Value v : cast<YieldOp>(body.getTerminator()).getValues())
-      next.push_back(l_.broadcast(mapped(v, replica.values), lanes_));
-    return next;
-  };
   auto positions = [&](Value begin, Value end, int64_t batch, ValueRange from) {
     return l_.forEach(begin, end, batch, from, [&](Value position, ValueRange running) {
       SmallVector<Values> loaded;  // all of a batch before the first is used: they wait together
-      for (int64_t i = 0; i < batch; ++i) loaded.push_back(loads(l_.add(position, l_.index(i))));
+      for (int64_t i = 0; i < batch; ++i)
+        loaded.push_back(foldElements(op, replica, l_.add(position, l_.index(i))));
       Values next(running);
-      for (int64_t i = 0; i < batch; ++i) next = combine(l_.add(position, l_.index(i)), next, loaded[i]);
+      for (int64_t i = 0; i < batch; ++i) {
+        next = foldStep(op, replica, l_.add(position, l_.index(i)), next, loaded[i]);
+        if (stores) endFoldStep();
+      }
       return next;
     });
   };
@@ -117,7 +136,7 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
   auto from = [&](Value n) { return op.getOfSegment() ? l_.add(begin, n) : n; };
   Values last = positions(begin, from(whole), batch, init);
   if (batch > 1) last = positions(from(whole), from(extent), 1, last);
-  for (auto [result, v] : llvm::zip(op.getValues(), last)) replica.values.map(result, v);
+  finish(last);
 }
 
 //===-- Counting rows -------------------------------------------------------------===//

@@ -161,6 +161,15 @@ class SlabLowering {
   bool slowRoots_ = false;  ///< true if products are faster than a root and a division of lanes_ numbers
   int64_t foldBatch_ = 1;   ///< chunks that are loaded before the first is used
 
+  /// Returns the elements of a fold at a position.
+  Values foldElements(FoldOp, const Replica&, mlir::Value position);
+  /// Returns the running values of a fold after one step. In place of the elements may be the running values
+  /// of another part, if the fold merges.
+  Values foldStep(FoldOp, Replica&, mlir::Value position, mlir::ValueRange running,
+                  mlir::ValueRange elements);
+  /// Returns the values of a fold where they are known before its slab is lowered; empty if not.
+  virtual Values folded(FoldOp) { return {}; }
+
  private:
   void fold(FoldOp, Replica&);
   mlir::Value count(CountOp, Replica*);

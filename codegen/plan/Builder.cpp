@@ -355,12 +355,13 @@ Nums KernelBuilder::sweep(const Sweep& s, const Parts& parts, llvm::function_ref
 }
 
 Nums KernelBuilder::fold(Axis axis, int64_t number, ArrayRef<StringRef> reads, const Nums& init,
-                         llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step, bool ofSegment) {
+                         llvm::function_ref<Nums(Value, const Nums&, const Nums&)> step, Folding folding) {
   SmallVector<Value> from = unwrap(init);
   const auto n = builder_.getI64IntegerAttr(number);
   const bool chunks = axis == Axis::Chunk, window = axis == Axis::Window;
   auto op = FoldOp::create(builder_, loc(), TypeRange(ValueRange(from)), axis, chunks ? n : IntegerAttr(),
-                           ofSegment, window ? n : IntegerAttr(), symbols(reads), from);
+                           folding == Folding::OfSegment, folding == Folding::Merges,
+                           window ? n : IntegerAttr(), symbols(reads), from);
   OpBuilder::InsertionGuard guard(builder_);
   Block& body = op.getBody().emplaceBlock();
   body.addArgument(builder_.getIndexType(), loc());
@@ -376,13 +377,14 @@ Nums KernelBuilder::fold(Axis axis, int64_t number, ArrayRef<StringRef> reads, c
 }
 
 Nums KernelBuilder::total(int64_t phase, ArrayRef<StringRef> reads, Combiner combiner) {
-  Nums sums = fold(Axis::Chunk, phase, reads, Nums(reads.size(), wideConstant(identityOf(combiner))),
-                   [&](Value, const Nums& run, const Nums& e) {
-                     Nums next;
-                     for (size_t i = 0; i < run.size(); ++i)
-                       next.push_back(combine(combiner, run[i], widen(e[i])));
-                     return next;
-                   });
+  Nums sums = fold(
+      Axis::Chunk, phase, reads, Nums(reads.size(), wideConstant(identityOf(combiner))),
+      [&](Value, const Nums& run, const Nums& e) {
+        Nums next;
+        for (size_t i = 0; i < run.size(); ++i) next.push_back(combine(combiner, run[i], widen(e[i])));
+        return next;
+      },
+      Folding::Merges);
   for (Num& sum : sums) sum = narrow(sum);
   return sums;
 }
@@ -391,7 +393,7 @@ Num KernelBuilder::totalOfSegment(int64_t phase, StringRef read) {
   return narrow(fold(
       Axis::Chunk, phase, {read}, {wideConstant(0)},
       [&](Value, const Nums& run, const Nums& e) { return Nums{run[0] + widen(e[0])}; },
-      /*ofSegment=*/true)[0]);
+      Folding::OfSegment)[0]);
 }
 
 Nums KernelBuilder::totalOfPartials(ArrayRef<StringRef> fields) {

@@ -127,8 +127,9 @@ class KernelBuilder {
   Nums totalOfPartials(llvm::ArrayRef<llvm::StringRef> fields);
   /// Folds `reads` from `init` along the chunks of the phase `number`, along a window of `number`, or along
   /// the partials of the call. `step` gets (position, running values, elements).
+  enum class Folding { InOrder, Merges, OfSegment };
   Nums fold(Axis axis, int64_t number, llvm::ArrayRef<llvm::StringRef> reads, const Nums& init,
-            llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step, bool ofSegment = false);
+            llvm::function_ref<Nums(mlir::Value, const Nums&, const Nums&)> step, Folding = Folding::InOrder);
 
   //===-- Values ----------------------------------------------------------===//
   Num load(llvm::StringRef tensor, mlir::Value window = {});

@@ -51,8 +51,9 @@ Batch Moments::merged(int64_t phase, Fields field, Num n) const {
   if (raw_) reads.push_back(field("moment"));
   enum { kCount, kBase, kMean, kSquares, kRaw };
   Num zero = k_.wideConstant(0), one = k_.wideConstant(1);
-  Nums merged =
-      k_.fold(Axis::Chunk, phase, reads, Nums(5, zero), [&](auto, const Nums& run, const Nums& narrow) {
+  Nums merged = k_.fold(
+      Axis::Chunk, phase, reads, Nums(5, zero),
+      [&](auto, const Nums& run, const Nums& narrow) {
         Nums e;
         for (Num each : narrow) e.push_back(k_.widen(each));
         Num both = run[kCount] + e[0], share = e[0] / max(both, one);
@@ -63,7 +64,8 @@ Batch Moments::merged(int64_t phase, Fields field, Num n) const {
                   run[kSquares] + e[3] + delta * delta * (run[kCount] * share), run[kRaw]};
         if (raw_) next[kRaw] = run[kRaw] + e[4];
         return next;
-      });
+      },
+      KernelBuilder::Folding::Merges);
   return {.count = {},
           .mean = k_.narrow(merged[kBase] + merged[kMean]),
           .moment = raw_ ? rawMoment(k_.narrow(merged[kRaw]), n) : meanOf(k_.narrow(merged[kSquares]), n)};

@@ -33,7 +33,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
   bool runs = phase.hasUnits(Axis::Row);
   if (!hasSweeps(phase)) {
-    result.minUnits = result.multiple = phase.isOverFeatures() ? launch.threads : 1;
+    result.minUnits = result.multiple = phase.isOverFeatures() ? launch.threads / launch.slices : 1;
   } else if (runs || traitsOf(kernel).lines) {
     int64_t together = unitsPerStep(phase, s);
     result.minUnits = launch.columns ? kStepsOfTile * together : together;

@@ -3,12 +3,18 @@
 #include "codegen/Manifest.h"
 #include "codegen/targets/Knobs.h"
 #include "codegen/targets/cuda/Legality.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 namespace normc::codegen::cuda {
 
 /// Threads of a phase that has no sweeps: few, so that features spread over the device.
 static constexpr int64_t kVectorThreads = 64;
+/// The most threads that divide the folds of a feature, the features of their block, and the chunks that a
+/// thread should have at least.
+static constexpr int64_t kMostSlices = 16, kFoldedFeatures = 32, kChunksOfSlice = 8;
 /// Registers of a multiprocessor of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
 
@@ -382,8 +388,32 @@ static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
   return copiedBytes(s, reads) + sharedRunBytes(s, reads, dataBytes) + sharedSumBytes(s, partialsOf(slab));
 }
 
+llvm::SmallVector<FoldOp> foldsToDivide(SlabOp slab) {
+  llvm::SmallVector<FoldOp> folds;
+  if (slab.hasSweeps() || !slab->getParentOfType<PhaseOp>().isOverFeatures() || slab.isPer(Axis::Segment))
+    return folds;
+  for (auto fold : slab.getOps<FoldOp>()) {
+    if (fold.getAxis() != Axis::Chunk) continue;
+    llvm::SetVector<mlir::Value> needed;
+    mlir::getUsedValuesDefinedAbove(fold.getBody(), needed);
+    needed.insert(fold.getInit().begin(), fold.getInit().end());
+    const bool alone = llvm::all_of(needed, [&](mlir::Value v) {
+      return !slab->isAncestor(v.getParentBlock()->getParentOp()) ||
+             v.getDefiningOp<mlir::arith::ConstantOp>();
+    });
+    if (!fold.getMerges() || !alone || (!folds.empty() && folds[0].getChunkOf() != fold.getChunkOf()))
+      return {};
+    folds.push_back(fold);
+  }
+  return folds;
+}
+
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   Launch launch{.threads = kVectorThreads, .blocks = 1};
+  if (llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !foldsToDivide(slab).empty(); })) {
+    launch.slices = std::clamp<int64_t>(llvm::PowerOf2Ceil(s.chunks / kChunksOfSlice), 1, kMostSlices);
+    launch.threads = std::max(kVectorThreads, launch.slices * kFoldedFeatures);
+  }
   if (!hasSweeps(phase) && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
   for (auto slab : phase.getOps<SlabOp>()) {
     if (!slab.hasSweeps()) continue;

@@ -147,10 +147,16 @@ inline int64_t transposePitch(int64_t vector) { return std::max<int64_t>(1, 32 /
 /// Returns how many such buffers a block has.
 int64_t transposeBuffers(const Schedule&);
 
+/// Returns the folds of a slab over features that its threads may divide (TeamFolds.cpp): they merge, go
+/// along the same chunks, and need nothing that the slab computes. Empty if another fold of chunks cannot be
+/// divided.
+llvm::SmallVector<FoldOp> foldsToDivide(SlabOp);
+
 /// How a phase is launched: blocks of `threads` threads and `columns` features (0: all), registers for
-/// `blocks` of them on a multiprocessor, and `cluster` or `grid` blocks to a task.
+/// `blocks` of them on a multiprocessor, and `cluster` or `grid` blocks to a task. Of a phase over features
+/// that folds chunks, a feature has `slices` threads.
 struct Launch {
-  int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1;
+  int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1, slices = 1;
   int64_t shared =
       0;  ///< bytes of dynamic shared memory, for prefetched runs and those that do not fit registers
 };

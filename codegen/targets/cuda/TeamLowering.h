@@ -6,7 +6,7 @@
 //   column   a lane has the statistics of its vector of features: teams take rows
 //   stream   no statistic is complete: teams take rows, sums per feature stay in
 //            registers and go to the task's partials
-//   vectors  (slabs without sweeps) a thread has a feature
+//   vectors  (slabs without sweeps) a thread has a feature, or several share the folds of one
 //
 // A task is one block, or as many as the phase has tiles of columns, or the blocks of a
 // cluster or of the grid that share its lines or columns. Threads agree
@@ -77,6 +77,12 @@ class TeamLowering : SlabLowering {
   mlir::Value countValid(mlir::Value begin, mlir::Value end,
                          llvm::function_ref<Coordinates(mlir::Value)>) override;
 
+  //===-- Folds (TeamFolds.cpp) ---------------------------------------------------===//
+  void foldsInParts(SlabOp, llvm::ArrayRef<FoldOp>);
+  Values foldedPart(llvm::ArrayRef<FoldOp>, Replica&, mlir::Value slice);
+  Values mergedParts(llvm::ArrayRef<FoldOp>, Replica&, Values parts, mlir::Value slice);
+  Values folded(FoldOp fold) override { return folded_.lookup(fold); }
+
   //===-- Lines and blocks (TeamLines.cpp) ----------------------------------------===//
   void lines(SlabOp);
   void linesFrom(SlabOp, Units, bool together, mlir::Value mine);
@@ -131,6 +137,7 @@ class TeamLowering : SlabLowering {
     llvm::SmallVector<TensorOp> tensors;
     llvm::SmallVector<Values> rows;  ///< by step, row of the step, tensor
   } columnRows_;
+  llvm::DenseMap<mlir::Operation*, Values> folded_;  ///< folds that were divided among threads
   llvm::SmallVector<SlabOp> hoisted_;  ///< slabs over features that the next slab computes for its columns
 };
 

@@ -162,6 +162,8 @@ void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end
 //===-- Vectors -------------------------------------------------------------------===//
 
 void TeamLowering::vectors(SlabOp s) {
+  if (const auto folds = foldsToDivide(s); k_.launch.slices > 1 && !folds.empty())
+    return foldsInParts(s, folds);
   auto [begin, end] = f_.phase().isOverFeatures() ? std::pair{begin_, end_} : columnRange();
   auto features = [&, begin = begin, end = end](Coordinates at) {
     l_.forEach(l_.add(begin, k_.indexInTask()), end, k_.threads() * k_.taskBlocks(), [&](Value feature) {
