@@ -34,6 +34,7 @@ class Asm {
 
  private:
   bool statement(const PtxStatement&);
+  bool move(const PtxStatement&);
   bool load(const PtxStatement&);
   bool store(const PtxStatement&);
   bool atomic(const PtxStatement&, bool reduces);
@@ -165,6 +166,14 @@ Qualifiers Asm::qualifiersOf(const PtxStatement& s, size_t from) {
 
 static ArrayRef<PtxOperand> listOf(const PtxOperand& operand) {
   return operand.kind == PtxOperand::List ? ArrayRef(operand.elements) : ArrayRef(operand);
+}
+
+bool Asm::move(const PtxStatement& s) {
+  Qualifiers q = qualifiersOf(s, 1);
+  Value* value = s.operands.size() == 2 && q.bits ? number(s.operands[1], typeOf(q)) : nullptr;
+  if (!value) return false;
+  set(s.operands[0], value);
+  return true;
 }
 
 bool Asm::load(const PtxStatement& s) {
@@ -334,6 +343,7 @@ bool Asm::synchronise(const PtxStatement& s) {
 }
 
 bool Asm::statement(const PtxStatement& s) {
+  if (s.words[0] == "mov") return move(s);
   if (s.words[0] == "ld") return load(s);
   if (s.words[0] == "st" && !s.has("async")) return store(s);
   if (s.words[0] == "atom") return atomic(s, false);

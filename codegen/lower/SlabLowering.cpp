@@ -61,7 +61,10 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
   const bool own = slab_ && (slab_.isSplit() || slab_.isOfRows());
   const ArrayRef<Axis> axes = own ? slab_.getPer() : f_.phase().getUnits();
   if (axes.size() == 2) {
-    const Value extent = unitsOfSegment(axes[1]);
+    const Value units = unitsOfSegment(axes[1]);
+    // nothing is divided by 0
+    const Value extent =
+        readsAhead() ? Value(arith::MaxSIOp::create(l_.b, l_.loc, units, l_.index(1))) : units;
     bool one = f_.kernel().getSegmentsAreOne();
     if (!one) at.segment = segment_ ? segment_ : l_.div(unit, extent);
     Value second = one ? unit : segment_ ? l_.sub(unit, l_.mul(segment_, extent)) : l_.rem(unit, extent);

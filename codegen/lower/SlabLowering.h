@@ -63,6 +63,8 @@ class SlabLowering {
   /// Returns the elements of a run of the slab that is being lowered, if tasks share runs those of the task.
   mlir::Value runWidth();
 
+  /// True if coordinates are asked for of units that do not exist, of a call without rows too.
+  virtual bool readsAhead() const { return false; }
   /// Returns how many units a segment has in a phase whose units have this axis beside segments.
   mlir::Value unitsOfSegment(Axis);
   /// Returns the indices of the n-th unit of the phase.

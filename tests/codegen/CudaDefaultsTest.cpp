@@ -1,6 +1,7 @@
 // Schedules of the CUDA target that are taken without measuring, what becomes of one where memory begins
 // anywhere, and the architectures they are for.
 #include "codegen/Package.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "tests/codegen/Support.h"
 
@@ -88,30 +89,50 @@ Held held(const std::string& problem, const char* arch) {
   return {s.threads, s.tile * s.vector, s.cluster};
 }
 
+Held heldOf(const char* entry, const char* dtype, int64_t features, const char* arch) {
+  return held("layer_norm:" + std::string(entry) + "@" + dtype + "[*x" + std::to_string(features) + "]",
+              arch);
+}
+
 TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
-  for (const char* arch : {"sm_90", "sm_100"})
-    for (const char* dtype : {"f32", "bf16"}) {
-      auto forward = [&](int64_t features) {
-        return held("layer_norm:forward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]",
-                    arch);
-      };
-      auto backward = [&](int64_t features) {
-        return held("layer_norm:backward@" + std::string(dtype) + "[*x" + std::to_string(features) + "]",
-                    arch);
-      };
-      SCOPED_TRACE(std::string(arch) + " " + dtype);
-      EXPECT_EQ(forward(8192), (Held{256, 32, 1}));
-      EXPECT_EQ(forward(16384), (Held{256, 32, 2}));
-      EXPECT_EQ(forward(32768), (Held{256, 32, 4}));
-      EXPECT_EQ(forward(131072), (Held{256, 32, 16}));
-      EXPECT_EQ(forward(262144), (Held{512, 16, 4})) << "and more in shared memory";
-      EXPECT_EQ(backward(4096), (Held{256, 16, 1}));
-      EXPECT_EQ(backward(8192), (Held{256, 16, 2}));
-      EXPECT_EQ(backward(65536), (Held{256, 16, 16}));
-      EXPECT_EQ(backward(131072), (Held{512, 16, 16}));
-      EXPECT_EQ(backward(1 << 20).elements, 0) << "walked in a loop, memory is read again";
-    }
+  for (const char* dtype : {"f32", "bf16"}) {
+    auto forward = [&](int64_t features) { return heldOf("forward", dtype, features, "sm_100"); };
+    auto backward = [&](int64_t features) { return heldOf("backward", dtype, features, "sm_100"); };
+    SCOPED_TRACE(dtype);
+    EXPECT_EQ(forward(8192), (Held{256, 32, 1}));
+    EXPECT_EQ(forward(16384), (Held{256, 32, 2}));
+    EXPECT_EQ(forward(32768), (Held{256, 32, 4}));
+    EXPECT_EQ(forward(131072), (Held{256, 32, 16}));
+    EXPECT_EQ(forward(262144), (Held{512, 16, 4})) << "and more in shared memory";
+    EXPECT_EQ(backward(4096), (Held{256, 16, 1}));
+    EXPECT_EQ(backward(8192), (Held{256, 16, 2}));
+    EXPECT_EQ(backward(65536), (Held{256, 16, 16}));
+    EXPECT_EQ(backward(131072), (Held{512, 16, 16}));
+    EXPECT_EQ(backward(1 << 20).elements, 0) << "walked in a loop, memory is read again";
+  }
   EXPECT_EQ(held("layer_norm:forward@f32[*x2097152]", "sm_80"), (Held{512, 0, 1}));
+}
+
+// The rule that an H200 measured (docs/cuda.md): larger blocks before clusters.
+TEST(CudaSchedule, MeasuredDefaultsHoldMoreOfARowInABlock) {
+  auto wide = [](const char* entry, int64_t features) { return heldOf(entry, "f32", features, "sm_90"); };
+  auto narrow = [](const char* entry, int64_t features) { return heldOf(entry, "bf16", features, "sm_90"); };
+  EXPECT_EQ(wide("forward", 1024), (Held{128, 32, 1}));
+  EXPECT_EQ(wide("forward", 8192), (Held{512, 16, 1}));
+  EXPECT_EQ(wide("forward", 16384), (Held{512, 32, 1}));
+  EXPECT_EQ(wide("forward", 262144), (Held{512, 32, 16}));
+  EXPECT_EQ(wide("backward", 8192), (Held{512, 16, 1}));
+  EXPECT_EQ(wide("backward", 65536), (Held{512, 16, 8}));
+  EXPECT_EQ(narrow("forward", 8192), (Held{256, 32, 1}));
+  EXPECT_EQ(narrow("forward", 16384), (Held{512, 32, 1}));
+  EXPECT_EQ(narrow("forward", 65536), (Held{256, 32, 8}));
+  EXPECT_EQ(narrow("backward", 1024), (Held{128, 32, 1}));
+  EXPECT_EQ(narrow("backward", 8192), (Held{512, 16, 1}));
+  EXPECT_EQ(narrow("backward", 65536), (Held{256, 32, 8}));
+  const Schedule forward =
+      defaultSchedule(problemOf("rms_norm:forward@bf16[*x4096]"), archOf("sm_90"), Strategy::Resident);
+  EXPECT_EQ(forward.blocks * forward.threads, 1024) << "64 registers a thread";
+  EXPECT_EQ(forward.hints, 1);
 }
 
 TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
@@ -207,6 +228,20 @@ TEST(CudaSchedule, AlikeIsTheSameRunOfFewerRowsAtOnce) {
   EXPECT_EQ(congruent(row, 2).prefetch.knob(), 0) << "copies are of whole runs";
 }
 
+TEST(CudaSchedule, LongRunsAreSpreadWhereRowsBeginAnywhere) {
+  const Problem problem = problemOf("layer_norm:backward@bf16[*x1024]");
+  Schedule s = llvm::cantFail(
+      parseSchedule("resident,threads=128,team=32,vector=8,tile=4,rows=1,chunks=264,blocks=2,prefetch=6"));
+  const KernelTraits traits = traitsOf(problem, s.strategy);
+  EXPECT_EQ(spread(traits, s).team, 64);
+  EXPECT_EQ(spread(traits, s).tile, 2);
+  EXPECT_EQ(whyNotCongruent(traits, s).value_or(""), "");
+  s.threads = s.team;
+  EXPECT_EQ(spread(traits, s).text(), s.text()) << "a block has no more threads";
+  s.tile = 2, s.threads = 128;
+  EXPECT_EQ(spread(traits, s).text(), s.text()) << "and these have room";
+}
+
 TEST(CudaSchedule, StreamsOfOddRowsKeepTheirWideAccesses) {
   auto vector = [](const char* problem) {
     return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Streamed).vector;
@@ -285,13 +320,14 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
       EXPECT_EQ(target->bind(problem)->whyIllegal(*plain).value_or(""), "") << text;
       const Schedule s = llvm::cantFail(parseSchedule(*plain));
       EXPECT_EQ(s.cluster * s.grid, 1) << text;
+      EXPECT_FALSE(s.prefetch.inBulk()) << text;
       Arch least = archOf("sm_90");
       least.sharedBytes = kLeastShared;
       EXPECT_EQ(whyIllegal(traitsOf(problem, s.strategy), s, least).value_or(""), "") << text;
     }
     return plain.has_value();
   };
-  EXPECT_TRUE(fallback("layer_norm:forward@f32[*x131072]")) << "sixteen blocks";
+  EXPECT_TRUE(fallback("layer_norm:forward@f32[*x262144]")) << "sixteen blocks";
   EXPECT_TRUE(fallback("layer_norm:backward@bf16[*x262144]"));
   EXPECT_FALSE(fallback("layer_norm:forward@f32[*x65536]")) << "eight are everywhere";
   EXPECT_FALSE(fallback("batch_norm:forward@f32[*x1024]"));
@@ -302,6 +338,7 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
   EXPECT_TRUE(fallback("layer_norm:forward@bf16[*x4096]",
                        "resident,threads=256,team=256,vector=8,tile=2,blocks=2,prefetch=5"))
       << "newer PTX";
+  EXPECT_TRUE(fallback("layer_norm:backward@bf16[*x4096]")) << "newer PTX";
   EXPECT_TRUE(
       fallback("batch_norm:forward@f32[*x64]",
                "resident,threads=256,team=8,vector=4,tile=1,rows=4,chunks=8,blocks=1,hold=6,grid=16"));
@@ -316,15 +353,15 @@ TEST(CudaPackage, HoldsAFallbackBehindWhatCountsOnMoreThanEveryDeviceHas) {
     addFallbacks(jobs);
     return jobs;
   };
-  const auto jobs = jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@f32[*x64]"});
+  const auto jobs = jobsOf({"rms_norm:forward@f32[*x262144]", "rms_norm:forward@f32[*x64]"});
   ASSERT_EQ(jobs.size(), 3u);
   EXPECT_EQ(jobs[0].origin, "default");
   EXPECT_EQ(jobs[1].origin, "fallback");
   EXPECT_EQ(jobs[1].problem.text(), jobs[0].problem.text());
   EXPECT_EQ(llvm::cantFail(parseSchedule(jobs[1].schedule)).cluster, 1);
-  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@f32[*x*]"}).size(), 2u)
+  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x262144]", "rms_norm:forward@f32[*x*]"}).size(), 2u)
       << "that one serves all";
-  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x131072]", "rms_norm:forward@bf16[*x*]"}).size(), 3u);
+  EXPECT_EQ(jobsOf({"rms_norm:forward@f32[*x262144]", "rms_norm:forward@bf16[*x*]"}).size(), 3u);
 }
 
 //===-- Architectures -------------------------------------------------------------===//

@@ -214,8 +214,11 @@ TEST(CudaSchedule, RefusesToReadAheadWhatItDoesNotKeep) {
   EXPECT_EQ(
       reasonOfRow([](Schedule& s) { s.prefetch = Prefetch::fromKnob(1), s.tile = 0, s.team = s.threads; }),
       "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
-  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = Prefetch::fromKnob(1); }),
-            "prefetch = 1, but no run of this kernel stays in registers; legal: 0");
+  for (int64_t prefetch : {1, 4})
+    EXPECT_EQ(reasonOfStream([&](Schedule& s) { s.prefetch = Prefetch::fromKnob(prefetch); }), "");
+  EXPECT_EQ(reasonOfStream([](Schedule& s) { s.prefetch = Prefetch::fromKnob(5); }),
+            "prefetch = 5 copies to shared memory in bulk, and a team reads a part of each row only; legal: "
+            "0 to 4");
 }
 
 TEST(CudaSchedule, RefusesToCopyAheadWhatIsNotCopiedIn16Bytes) {
@@ -367,11 +370,11 @@ TEST(CudaSchedule, RefusesToShareRowsThatMayNotBeRead) {
 }
 
 TEST(CudaSchedule, RefusesHintsThatAreNone) {
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hints = true; }), "");
-  for (const char* text : {"resident,hints=2", "streamed,hints=-1"})
+  for (const int64_t hints : {1, 2}) EXPECT_EQ(reasonOfRow([&](Schedule& s) { s.hints = hints; }), "");
+  for (const char* text : {"resident,hints=3", "streamed,hints=-1"})
     EXPECT_EQ(llvm::toString(parseSchedule(text).takeError()),
               "schedule '" + std::string(text) + "': hints = " + (text + std::string(text).find('=') + 1) +
-                  "; legal: 0 or 1");
+                  "; legal: 0, 1, or 2 for reads alone");
 }
 
 TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {

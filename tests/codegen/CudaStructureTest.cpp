@@ -253,6 +253,9 @@ TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
   auto looped = entries("layer_norm:forward@f32[*x*]", 1);
   EXPECT_FALSE(has(looped["apply"], "ld.global.cs")) << "the second sweep reads the row again";
   EXPECT_TRUE(has(looped["apply"], "st.global.cs.v4.b32"));
+  auto reads = entries("layer_norm:forward@f32[*x1024]", 2);
+  EXPECT_TRUE(has(reads["apply"], "ld.global.cs.v4.b32"));
+  EXPECT_FALSE(has(reads["apply"], "st.global.cs")) << "the next kernel may find y in the cache";
 }
 
 /// Returns the PTX of a problem with a schedule; null: the default.
@@ -312,15 +315,19 @@ void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {
   auto assembled = cuda::assemble(kernel.ptx, arch);
   ASSERT_TRUE(bool(assembled)) << llvm::toString(assembled.takeError());
   EXPECT_FALSE(assembled->cubin.empty());
-  std::map<std::string, int64_t> threads;
+  // In a block of more than 256 threads, which has at most 168 registers for each, the entry for any
+  // alignment of a measured default spills a few words: the other one is worth that (docs/cuda.md).
+  constexpr int64_t kFewBytes = 64;
+  std::map<std::string, int64_t> threads, spills;
   for (const package::Phase& phase : kernel.manifest.phases) {
     threads[phase.symbol] = phase.launch->threads;
     if (phase.unaligned) threads[*phase.unaligned] = phase.launch->threads;
+    if (phase.unaligned && phase.launch->threads > 256) spills[*phase.unaligned] = kFewBytes;
   }
   EXPECT_EQ(assembled->resources.size(), threads.size()) << "an entry is missing in the machine code";
   for (const auto& [entry, r] : assembled->resources) {
-    EXPECT_EQ(r.spillBytes, 0) << entry;
-    EXPECT_EQ(r.stackBytes, 0) << entry;
+    EXPECT_LE(r.spillBytes, spills[entry]) << entry;
+    EXPECT_LE(r.stackBytes, spills[entry]) << entry;
     EXPECT_LT(r.sharedBytes, 48 << 10) << entry << " needs more than a launch has without asking";
     EXPECT_GE(cuda::residentBlocks(arch, threads[entry], 0, r) * threads[entry], 256)
         << entry << ": " << r.registers << " registers, " << r.sharedBytes << " bytes of shared memory";
@@ -419,7 +426,7 @@ TEST(CudaShared, CopiesWholeAccessesWaitsOnceAStepAndReadsThemThere) {
 TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
   const std::pair<const char*, size_t> meetings[] = {
-      {"layer_norm:forward@f32[*x65536]", 3},  // a shift near the mean, then both moments
+      {"layer_norm:forward@f32[*x65536]", 2},  // each warp finds the shift alone
       {"layer_norm:backward@f32[*x65536]", 2},
       {"rms_norm:forward@bf16[*x65536]", 2},
       {"rms_norm:backward@bf16[*x131072]", 2},

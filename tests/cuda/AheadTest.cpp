@@ -155,5 +155,33 @@ TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
   EXPECT_NE(none.text.find("data race"), std::string::npos) << none.text;
 }
 
+// Steps that are whole, and rows that are left; more chunks than rows, columns behind the last feature, rows
+// that a phase reads again from the end.
+class EmulatedStreamsAhead : public testing::TestWithParam<Case> {};
+
+TEST_P(EmulatedStreamsAhead, PassTheGateInEveryThreadOrder) {
+  const Problem problem = *parseProblem(GetParam().problem, findNorm);
+  auto kernel =
+      emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf("sm_90"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
+  const gate::Verdict verdict = kernel->judgeInEveryOrder(problem);
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedStreamsAhead,
+    testing::Values(
+        Case{"ToRegisters", "power_norm:forward@f32[*x48]",
+             "streamed,threads=64,team=8,vector=4,tile=1,rows=2,chunks=3,prefetch=1", 0},
+        Case{"ToRegistersBehindTheLastFeature", "power_norm:backward@bf16[*x72]",
+             "streamed,threads=64,team=8,vector=4,tile=1,rows=1,chunks=2,prefetch=1", 0},
+        Case{"Copies", "power_norm:backward@f32[*x64]",
+             "streamed,threads=64,team=8,vector=4,tile=1,rows=2,chunks=2,prefetch=2", 2 * 2 * 2 * 64 * 16},
+        Case{"CopiesThatAreReadAgain", "batch_norm:forward@bf16[*x40]",
+             "streamed,threads=64,team=4,vector=8,tile=1,rows=1,chunks=4,prefetch=4,hints=2", 4 * 64 * 16},
+        Case{"CopiesOfTwoTensors", "batch_norm:backward@f32[*x64]",
+             "streamed,threads=32,team=16,vector=4,tile=1,rows=3,chunks=3,prefetch=3", 3 * 3 * 2 * 32 * 16}),
+    [](const auto& info) { return info.param.name; });
+
 }  // namespace
 }  // namespace normc

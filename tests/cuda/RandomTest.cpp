@@ -120,7 +120,7 @@ class Draw {
     s.rows = pick<int64_t>(1, 1, 2, 3, 4);
     s.chunks = pick<int64_t>(1, 2, 3, 8, 64);
     s.blocks = pick<int64_t>(0, 0, 1, 2);
-    s.hints = pick<int64_t>(0, 0, 1);
+    s.hints = pick<int64_t>(0, 0, 1, 2);
     if (traits.columns) s.tile = 1, s.hold = pick<int64_t>(0, 1, 2, 5);
     if (traits.lines && s.tile > 1 && parts_() % 2) share(s);
     return s;

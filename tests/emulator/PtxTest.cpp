@@ -170,6 +170,20 @@ TEST(Ptx, APredicateDecides) {
   EXPECT_EQ(y[2], 5);
 }
 
+TEST(Ptx, AMoveKeepsTheBits) {
+  std::string ir = kernel("ptr %y", R"(
+  %a = load i32, ptr %y
+  %b = call i32 asm "mov.b32 $0, $1;", "=r,r"(i32 %a)
+  %p = getelementptr i32, ptr %y, i64 1
+  store i32 %b, ptr %p)");
+  Memory memory;
+  auto* y = iota<int32_t>(memory, "y", 2);
+  y[0] = -77;
+  Report report = run(ir, {.block = {1}}, memory, {y});
+  ASSERT_TRUE(report.ok()) << report.text();
+  EXPECT_EQ(y[1], -77);
+}
+
 TEST(Ptx, AnythingElseIsRefusedByName) {
   auto reason = [](const std::string& call) { return reasonAgainst(kernel("ptr %y, i64 %n", call)); };
   EXPECT_EQ(

@@ -85,7 +85,9 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
     if (large) lesser.number = 80;  // the last without clusters
     for (Strategy strategy : legalStrategies(problem_)) {
       const KernelTraits& traits = traitsOf(strategy);
-      const Schedule plain = defaultSchedule(traits, lesser, strategy);
+      Schedule plain = defaultSchedule(traits, lesser, strategy);
+      if (plain.prefetch.inBulk()) plain.prefetch = {Prefetch::Registers, 1};
+      if (plain.prefetch && cuda::whyIllegal(traits, plain, arch_)) plain.prefetch = {};
       if (!cuda::whyIllegal(traits, plain, arch_)) return plain.text();
     }
     return std::nullopt;

@@ -27,12 +27,13 @@ static int64_t fitting(int64_t elements, const KernelTraits& traits) {
 }
 
 /// Finds the team and tile that hold `count` accesses of a run with the fewest idle lanes, near `target`
-/// accesses a thread, in a block of at most `threads`. False if there are none.
-static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups,
-                    int64_t threads) {
+/// accesses a thread, in a block of at most `threads`, and in a cluster of at least `least`. False if there
+/// are none.
+static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, int64_t groups, int64_t threads,
+                    int64_t least) {
   int64_t best = -1;
   double bestScore = 0;
-  for (int64_t team = s.cluster > 1 ? kWarp : 1; team * groups <= threads;
+  for (int64_t team = s.cluster > 1 ? least : 1; team * groups <= threads;
        team = team < kWarp ? team * 2 : team + kWarp) {
     int64_t tile = llvm::divideCeil(count, team);
     if (tile > most) continue;
@@ -53,33 +54,130 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
   return true;
 }
 
-/// Holds a run in the registers of one block, or of the smallest cluster. With clusters threads hold less
-/// than they could, which leaves room for the next run and for a second block on the multiprocessor, which
-/// computes while the first waits for memory. Longer rows get larger blocks, then full registers.
+/// How the threads of a block hold a run: the elements that one should have, the most in a block of 256
+/// threads and in one of 512, and how the next run of a task is read.
+struct RunRule {
+  int64_t wanted, most, ofLarge;
+  Prefetch ahead = {Prefetch::Registers, 1};
+  bool blocksFirst = false;  ///< a larger block before a cluster
+};
+
+constexpr int64_t kKib = 1 << 10;
+static int64_t runBytes(const KernelTraits& traits) { return traits.width * traits.dataBytes; }
+
+/// True if a line reads scale and bias in f32 for narrow elements: they are most of what it reads, from the
+/// first-level cache, and take registers.
+static bool readsWideVectors(const KernelTraits& traits) {
+  return traits.dataBytes < 4 && traits.vectorBytes > 4;
+}
+
+/// True if an H200 has measured such kernels (docs/cuda.md): plain rows that begin at whole accesses.
+static bool isMeasured(const KernelTraits& traits, const Arch& arch) {
+  constexpr int64_t kPlain =
+      12;  // LayerNorm backward of a residual stream has so many operations on an element
+  return arch.clusters() && arch.accessBytes == 16 && traits.lines && !traits.streams && !traits.grouped &&
+         !traits.turns && !traits.block && !traits.conditional && !traits.mixed && !traits.runPartials &&
+         traits.operations <= kPlain && runBytes(traits) % arch.accessBytes == 0;
+}
+
+/// Returns what was fastest. A warp or less has 32 elements a thread of a short row. Of longer ones each
+/// thread has fewer, so that more rows are under way. Rows that are longer than a block have many again,
+/// because the blocks of a cluster wait for each other.
+static RunRule measuredRule(const KernelTraits& traits) {
+  const bool narrow = traits.dataBytes < 4;
+  const int64_t bytes = runBytes(traits);
+  const Prefetch next = {Prefetch::Registers, 1}, copies = {Prefetch::Bulk, 2};
+  if (!traits.backward) {
+    if (readsWideVectors(traits)) return {32, 48, 48, {}, true};
+    if (narrow) return {32, 64, 64, {}, true};
+    if (bytes <= 4 * kKib || bytes > 32 * kKib) return {32, 32, 32, {}, true};
+    return {16, 24, 16, {}, true};
+  }
+  if (!narrow) return {8, 16, 16, bytes <= 32 * kKib ? next : Prefetch(), true};
+  if (bytes <= kKib) return {16, 16, 16, {Prefetch::Async, 2}, true};
+  if (bytes <= 2 * kKib || bytes > 16 * kKib) return {32, 32, 16, copies, true};
+  return {16, 16, 16, copies, true};
+}
+
+/// The rule of other kernels: the most that registers were seen to hold without spills. With clusters threads
+/// hold less than they could, which leaves room for the next run and for a second block on the
+/// multiprocessor.
+static RunRule ruleOf(const KernelTraits& traits, const Arch& arch) {
+  RunRule rule = measuredRule(traits);
+  if (!isMeasured(traits, arch)) {
+    const bool sums = traits.partials > 0, wide = traits.dataBytes == 4;
+    rule = {sums ? 16 : 32, sums ? 32 : 64, 0};
+    if (arch.clusters()) rule.most = sums ? 24 : wide ? 32 : 48, rule.ofLarge = sums || wide ? 16 : 24;
+  }
+  for (int64_t* elements : {&rule.wanted, &rule.most, &rule.ofLarge}) *elements = fitting(*elements, traits);
+  return rule;
+}
+
+/// Returns the registers of a thread with which no default was seen to spill.
+static int64_t registersOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
+  if (s.tile == 0) return kMaxRegisters;
+  const int64_t held = s.tile * s.vector * s.rows;
+  if (!isMeasured(traits, arch)) return traits.backward || traits.streams ? kMaxRegisters : 128;
+  if (traits.backward) return held <= 16 ? 128 : kMaxRegisters;
+  if (traits.reads > 1) return s.team < kWarp / 2 ? 160 : 128;
+  if (traits.dataBytes >= 4) {
+    if (runBytes(traits) <= 4 * kKib || runBytes(traits) > 32 * kKib) return 128;
+    return s.threads > 256 ? 64 : 80;
+  }
+  if (s.cluster > 1 && readsWideVectors(traits)) return 96;
+  // Idle lanes, and several teams of warps in a block, take a few registers more.
+  const bool simple = s.threads % (kSchedulers * kWarp) == 0 && (s.team == s.threads || s.team <= kWarp) &&
+                      s.tile * s.team * s.vector * s.cluster == traits.width;
+  return held > 32 || (readsWideVectors(traits) && !simple) ? 80 : 64;
+}
+
+/// Makes a multiprocessor hold as many blocks as registers allow, and the next run be read ahead where a task
+/// has many.
+static void fillProcessor(Schedule& s, const KernelTraits& traits, const Arch& arch, const RunRule& rule) {
+  const auto fits = [&] { return !whyIllegal(traits, s, arch); };
+  s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * registersOf(traits, s, arch)));
+  while (s.blocks > 1 && !fits()) --s.blocks;
+  if (s.tile == 0 || s.shared || traits.partials == 0) return;
+  // Elsewhere the next run has room in registers of small blocks, and if it is no long one of narrow
+  // elements.
+  const bool room = isMeasured(traits, arch) || (s.threads * kMaxRegisters <= arch.registers &&
+                                                 (traits.dataBytes >= 4 || s.tile * s.vector <= 24));
+  for (const Prefetch ahead :
+       {rule.ahead, rule.ahead.inBulk() ? Prefetch{Prefetch::Registers, 1} : Prefetch(), Prefetch()}) {
+    s.prefetch = room ? ahead : Prefetch();
+    if (fits()) return;
+  }
+}
+
+/// Holds a run in the registers of one block, or of the smallest cluster.
 static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
-  // Bytes in flight hide latency. Sums per feature cost two registers an element.
-  const int64_t elements = fitting(traits.partials ? 16 : 32, traits),
-                most = fitting(traits.partials ? 32 : 64, traits);
-  // No spills were seen with these limits: of a block, of a cluster with its larger addresses, of blocks of
-  // 512.
-  const int64_t some = fitting(traits.partials ? 24 : traits.dataBytes == 4 ? 32 : 48, traits), ofMany = 40;
-  const int64_t ofLarge = fitting(traits.partials || traits.dataBytes == 4 ? 16 : 24, traits);
-  const int64_t count = traits.width / s.vector;
+  const RunRule rule = ruleOf(traits, arch);
+  const int64_t ofMany = fitting(40, traits), count = traits.width / s.vector;
   struct Limit {
-    int64_t threads, elements, clusters;
+    int64_t threads, elements, clusters = kMaxCluster;
   };
-  llvm::SmallVector<Limit> limits{{traits.partials ? 256 : 512, most, 1}};
-  if (arch.clusters()) limits = {{256, some, kMaxCluster}, {512, ofLarge, kMaxCluster}};
+  // With fewer registers more blocks of clusters are on a multiprocessor, while others wait for each other.
+  const bool small = isMeasured(traits, arch) && !traits.backward && readsWideVectors(traits);
+  // Threads with many registers fill a multiprocessor with one block, so it should not be a small one.
+  const int64_t least = isMeasured(traits, arch) && traits.backward ? 256 : kWarp;
+  const auto holds = [&](Limit limit) {
+    if (small && s.cluster > 1) limit = {256, fitting(32, traits)};
+    const int64_t most =
+        s.cluster > 2 && !rule.blocksFirst ? std::min(limit.elements, ofMany) : limit.elements;
+    return holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, rule.wanted / s.vector),
+                   std::max<int64_t>(1, most / s.vector), traits.groups, limit.threads, least) &&
+           !whyIllegal(traits, s, arch);
+  };
+  const int64_t clusters = arch.clusters() ? kMaxCluster : 1;
+  llvm::SmallVector<Limit> limits{{256, rule.most, clusters}, {512, rule.ofLarge, clusters}};
+  if (!arch.clusters()) limits = {{traits.partials ? 256 : 512, rule.most, 1}};
   // Longer rows use shared memory (holdShared). If that is illegal, larger blocks, some of which spill.
-  if (traits.conditional) limits.push_back({1024, most, arch.clusters() ? kMaxCluster : 1});
+  if (traits.conditional) limits.push_back({1024, fitting(traits.partials ? 32 : 64, traits), clusters});
+  for (s.cluster = 1; rule.blocksFirst && s.cluster <= clusters; s.cluster *= 2)
+    if (llvm::any_of(limits, holds)) return true;
   for (const Limit& limit : limits)
-    for (s.cluster = 1; s.cluster <= limit.clusters; s.cluster *= 2) {
-      const int64_t held = s.cluster > 2 ? std::min(limit.elements, ofMany) : limit.elements;
-      if (holdRun(s, llvm::divideCeil(count, s.cluster), std::max<int64_t>(1, elements / s.vector),
-                  std::max<int64_t>(1, held / s.vector), traits.groups, limit.threads) &&
-          !whyIllegal(traits, s, arch))
-        return true;
-    }
+    for (s.cluster = 1; limit.elements > 0 && s.cluster <= limit.clusters; s.cluster *= 2)
+      if (holds(limit)) return true;
   return false;
 }
 
@@ -135,17 +233,13 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
                  !traits.runPartials && !traits.turns;
     if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * traits.dataBytes), 1, 4);
     while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
-    // The next run takes registers, too. Larger blocks have none to spare, nor have long runs of narrow
-    // elements, which are widened.
-    const bool room =
-        s.threads * kMaxRegisters <= arch.registers && (traits.dataBytes >= 4 || s.tile * s.vector <= 24);
-    if (s.tile > 0 && s.shared == 0 && traits.partials > 0 && room) s.prefetch = {Prefetch::Registers, 1};
-    if (whyIllegal(traits, s, arch)) s.prefetch = {};
-    // The registers that such a kernel was seen to take. With more blocks some kernels spill.
-    s.blocks = std::max<int64_t>(
-        1, arch.registers /
-               (s.threads * (s.tile == 0 || traits.backward || traits.streams ? kMaxRegisters : 128)));
-    if (whyIllegal(traits, s, arch)) s.blocks = 1;
+    fillProcessor(s, traits, arch, ruleOf(traits, arch));
+    // x and y are accessed once, and would take the place of scale and bias in the first-level cache.
+    if (isMeasured(traits, arch) && traits.dataBytes < 4 && !traits.backward && s.tile > 0) s.hints = 1;
+    // As many tasks as the device holds blocks: with more, the last wave is not full, and there are more
+    // sums.
+    if (arch.clusters() && traits.partials && s.tile > 0)
+      s.chunks = std::max<int64_t>(1, arch.multiprocessors * s.blocks / (s.cluster * s.grid));
     return s;
   }
   int64_t features = traits.features ? traits.features : 1024;
@@ -190,7 +284,12 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
       s.hold = heldElements(traits, arch) / (s.rows * s.vector * traits.columnReads);
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
-  return s;
+  if (!traits.streams || !arch.clusters()) return s;
+  // One wave of large blocks, which copy their next rows ahead.
+  Schedule ahead = s;
+  ahead.threads = 512, ahead.blocks = 1, ahead.prefetch = {Prefetch::Async, 1};
+  ahead.chunks = std::clamp<int64_t>(arch.multiprocessors * columnsOf(s) / features, 1, 256);
+  return whyIllegal(traits, ahead, arch) ? s : ahead;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {

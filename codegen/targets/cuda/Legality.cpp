@@ -19,11 +19,13 @@ static bool beginsAnywhere(const KernelTraits& traits, const Schedule& s) {
 }
 
 /// Returns an estimate of the registers of a thread, from the values that it holds and some for addresses.
-int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
+int64_t registersOf(const KernelTraits& traits, const Schedule& s, bool packed) {
   int64_t held = s.tile * s.vector * s.rows;
-  int64_t values = traits.lines ? held * traits.reads : std::max<int64_t>(held, s.vector * s.rows);
+  const int64_t inRegisters = packed && traits.dataBytes < 4 ? held / 2 : held;
+  int64_t values = traits.lines ? inRegisters * traits.reads : std::max<int64_t>(held, s.vector * s.rows);
   int64_t sums = (traits.lines || traits.blocks ? traits.partials : 2) * s.tile * s.vector;
-  if (s.prefetch.kind == Prefetch::Registers) values += held * traits.reads * traits.dataBytes / 4;
+  if (s.prefetch.kind == Prefetch::Registers)
+    values += held * (traits.streams ? traits.mostReads : traits.reads) * traits.dataBytes / 4;
   if (traits.columns) values += s.hold * s.rows * s.vector * traits.columnReads;
   if (s.shared) values += s.vector * traits.reads;  // an access that was in shared memory
   return values + sums + (traits.partials ? s.tile * s.vector : 0) + 32;
@@ -32,7 +34,7 @@ int64_t registersOf(const KernelTraits& traits, const Schedule& s) {
 /// Returns what is left of a block's share of the shared memory of a multiprocessor after the exchange of its
 /// sums and the 1 KB that the system takes.
 static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  const bool exchanges = traits.partials && s.threads != s.team * traits.groups;
+  const bool exchanges = (traits.partials || traits.streams) && s.threads != s.team * traits.groups;
   return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes -
          (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
 }
@@ -80,6 +82,9 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
   if (s.prefetch.inBulk() && !arch.clusters())
     return prefetch + " in bulk, and " + arch.name + " has no bulk copies, sm_90 is the first; legal: 0 to " +
            std::to_string(kMostAhead + 1);
+  if (s.prefetch.inBulk() && traits.streams)
+    return prefetch + " in bulk, and a team reads a part of each row only; legal: 0 to " +
+           std::to_string(kMostAhead + 1);
   if (s.prefetch.inBulk() && s.shared)
     return prefetch + " in bulk, and shared = " + std::to_string(s.shared) +
            " waits for copies of its own; legal: 0 to " + std::to_string(kMostAhead + 1);
@@ -96,15 +101,19 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
   if (traits.width % s.vector)
     return prefetch + " from multiples of 16 bytes, and runs of " + std::to_string(traits.width) +
            " elements begin elsewhere; legal: 0 or 1";
-  if (s.threads % (s.team * traits.groups))
+  if (traits.streams && traits.features % s.vector)
+    return prefetch + " from multiples of 16 bytes, and rows of " + std::to_string(traits.features) +
+           " features begin elsewhere; legal: 0 or 1";
+  if (!traits.streams && s.threads % (s.team * traits.groups))
     return prefetch + " all groups of a row, and team = " + std::to_string(s.team) + " for each of " +
            std::to_string(traits.groups) + " does not divide the " + std::to_string(s.threads) +
            " threads; legal: 0 or 1";
-  const int64_t bytes = copiedBytes(s, traits.reads), blocks = std::max<int64_t>(s.blocks, 1),
+  const int64_t reads = traits.streams ? traits.mostReads : traits.reads;
+  const int64_t bytes = copiedBytes(s, reads), blocks = std::max<int64_t>(s.blocks, 1),
                 room = roomOf(traits, s, arch);
   if (bytes <= room) return std::nullopt;
   std::string product;
-  for (int64_t factor : {s.prefetch.copiesAhead() + 1, s.rows, s.tile, traits.reads, s.threads, kCopiedBytes})
+  for (int64_t factor : {s.prefetch.copiesAhead() + 1, s.rows, s.tile, reads, s.threads, kCopiedBytes})
     product += (product.empty() ? "" : " * ") + std::to_string(factor);
   return prefetch + ": steps * rows * tile * tensors * threads * bytes = " + product + " = " +
          std::to_string(bytes) + " of a block; " + arch.name + " with blocks = " + std::to_string(blocks) +
@@ -259,15 +268,17 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
     return "prefetch = " + number(s.prefetch.knob()) + "; legal: 0, 1 (to registers), 2 to " +
            number(kMostAhead + 1) + " (to shared memory, that many steps ahead and one), or " +
            number(kMostAhead + 2) + " to " + number(2 * kMostAhead + 1) + " (the same in bulk)";
-  if (s.prefetch && (!traits.lines || s.tile == 0))
+  if (s.prefetch && ((!traits.lines && !traits.streams) || s.tile == 0))
     return "prefetch = " + number(s.prefetch.knob()) +
            ", but no run of this kernel stays in registers; legal: 0";
+  if (s.prefetch && traits.streams && !traits.features)
+    return "prefetch = " + number(s.prefetch.knob()) + " of rows of any number of features; legal: 0";
   if (auto reason = whyNotCopied(traits, s, arch)) return reason;
   if (s.hold < 0 || s.hold * s.rows > 128)
     return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
   if (s.hold && !traits.columns)
     return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
-  int64_t registers = registersOf(traits, s),
+  int64_t registers = registersOf(traits, s, arch.clusters()),
           limit =
               std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)

@@ -13,7 +13,8 @@ namespace normc::codegen::cuda {
 inline constexpr int64_t kMostAhead = 3;
 
 /// Returns the registers that a thread needs for what it holds; an estimate.
-int64_t registersOf(const KernelTraits&, const Schedule&);
+/// `packed`: narrow elements of a line stay as they are in memory (WidenAgain.h).
+int64_t registersOf(const KernelTraits&, const Schedule&, bool packed = false);
 
 /// Returns why rows of one alignment class cannot be taken together; nothing if they can.
 std::optional<std::string> whyNotCongruent(const KernelTraits&, const Schedule&);

@@ -94,9 +94,9 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
 /// Returns the schedule for congruent rows. Before sm_90 16-bit elements are widened one by one, and two
 /// tensors of them fill registers.
 static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
-  Schedule s = congruent(schedule, partialsOf(phase));
-  if (!arch.clusters() && s.vector >= 8 && traitsOf(kernel).backward)
-    s.blocks = std::min<int64_t>(s.blocks, 1);
+  const KernelTraits traits = traitsOf(kernel);
+  Schedule s = congruent(spread(traits, schedule), partialsOf(phase));
+  if (!arch.clusters() && s.vector >= 8 && traits.backward) s.blocks = std::min<int64_t>(s.blocks, 1);
   return s;
 }
 

@@ -2,6 +2,7 @@
 
 #include "codegen/targets/Machine.h"
 #include "codegen/targets/cuda/CacheHints.h"
+#include "codegen/targets/cuda/WidenAgain.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -169,6 +170,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
   for (llvm::Function& f : *ir)
     if (!f.isDeclaration()) f.addFnAttr("target-cpu", arch.name);
   optimize(*ir, **machine, kPasses);
+  if (arch.clusters()) widenAgain(*ir);  // before sm_90 a widening is several instructions
   hintCaches(*ir);
   return ir;
 }

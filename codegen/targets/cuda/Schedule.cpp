@@ -27,36 +27,29 @@ int64_t Prefetch::knob() const {
   return kind == Async ? depth + 1 : kind == Bulk ? depth + kMostAhead + 1 : depth;
 }
 
-/// The knobs of the text that are no numbers of the schedule.
-struct Spelled {
-  int64_t prefetch, hints;
-};
-static llvm::SmallVector<Knob> knobsOf(Schedule& s, Spelled& spelled) {
-  return {{"threads", &s.threads}, {"team", &s.team},
-          {"vector", &s.vector},   {"tile", &s.tile},
-          {"rows", &s.rows},       {"chunks", &s.chunks},
-          {"blocks", &s.blocks},   {"prefetch", &spelled.prefetch},
-          {"cluster", &s.cluster}, {"hints", &spelled.hints},
-          {"hold", &s.hold},       {"grid", &s.grid},
+/// `prefetch`: the knob, which is no number of the schedule.
+static llvm::SmallVector<Knob> knobsOf(Schedule& s, int64_t& prefetch) {
+  return {{"threads", &s.threads}, {"team", &s.team},     {"vector", &s.vector}, {"tile", &s.tile},
+          {"rows", &s.rows},       {"chunks", &s.chunks}, {"blocks", &s.blocks}, {"prefetch", &prefetch},
+          {"cluster", &s.cluster}, {"hints", &s.hints},   {"hold", &s.hold},     {"grid", &s.grid},
           {"shared", &s.shared}};
 }
 
 std::string Schedule::text() const {
   Schedule copy = *this;
-  Spelled spelled{prefetch.knob(), hints};
-  return scheduleText(strategy, knobsOf(copy, spelled));
+  int64_t knob = prefetch.knob();
+  return scheduleText(strategy, knobsOf(copy, knob));
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   Schedule schedule;
-  Spelled spelled{};
-  if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule, spelled)))
+  int64_t prefetch = 0;
+  if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule, prefetch)))
     return error;
-  if (spelled.hints != 0 && spelled.hints != 1)
-    return llvm::createStringError("schedule '" + text.str() + "': hints = " + std::to_string(spelled.hints) +
-                                   "; legal: 0 or 1");
-  schedule.prefetch = Prefetch::fromKnob(spelled.prefetch);
-  schedule.hints = spelled.hints;
+  if (schedule.hints < 0 || schedule.hints > 2)
+    return llvm::createStringError("schedule '" + text.str() + "': hints = " +
+                                   std::to_string(schedule.hints) + "; legal: 0, 1, or 2 for reads alone");
+  schedule.prefetch = Prefetch::fromKnob(prefetch);
   return schedule;
 }
 
@@ -107,10 +100,17 @@ llvm::SmallVector<TensorOp> lastAccessed(PhaseOp phase, const Schedule& s) {
   if (!s.hints) return streamed;
   auto kernel = phase->getParentOfType<KernelOp>();
   auto here = readIn(phase);
+  const auto writes = [&](TensorOp t) {
+    return llvm::any_of(phase.getOps<SlabOp>(), [&](SlabOp slab) {
+      return llvm::any_of(slab.sweeps(), [&](SweepOp sweep) {
+        return llvm::is_contained(sweep.getWrites(), mlir::FlatSymbolRefAttr::get(t.getSymNameAttr()));
+      });
+    });
+  };
   bool kept = llvm::all_of(phase.getOps<SlabOp>(),
                            [&](SlabOp slab) { return keeps(slab, s) && !readsElsewhere(slab); });
   for (auto t : kernel.getOps<TensorOp>()) {
-    if (!t.isXSized()) continue;
+    if (!t.isXSized() || (s.hints == 2 && writes(t))) continue;
     bool later = llvm::any_of(kernel.getOps<PhaseOp>(), [&](PhaseOp other) {
       return other.number() > phase.number() && llvm::is_contained(readIn(other), t);
     });
@@ -168,6 +168,20 @@ static int64_t registersFor(const Schedule& s) {
   return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
 }
 
+/// Returns the registers of a thread that takes congruent rows; an estimate. Vectors of features, ends and
+/// addresses take some, too. No spill was seen with this many.
+static int64_t registersOfCongruent(const KernelTraits& traits, const Schedule& s) {
+  return registersOf(traits, s) + s.tile * s.vector + 7 * s.tile + 32;
+}
+
+Schedule spread(const KernelTraits& traits, const Schedule& s) {
+  Schedule spread = s;
+  while (traits.lines && registersOfCongruent(traits, spread) > registersFor(s) && spread.tile % 2 == 0 &&
+         s.threads % (2 * spread.team * traits.groups) == 0)
+    spread.tile /= 2, spread.team *= 2;
+  return spread;
+}
+
 /// Returns why a kernel whose phases could take congruent rows does not.
 std::optional<std::string> whyNotCongruent(const KernelTraits& traits, const Schedule& s) {
   auto number = [](int64_t n) { return std::to_string(n); };
@@ -180,8 +194,7 @@ std::optional<std::string> whyNotCongruent(const KernelTraits& traits, const Sch
   if (transposedBytes(s) > kTransposedBytes)
     return number(s.threads) + " threads would turn round sums of " + number(transposedBytes(s)) +
            " bytes in shared memory; a block has " + number(kTransposedBytes) + " for that";
-  // Vectors of features, ends and addresses take registers, too. No spill was seen with this many.
-  const int64_t registers = registersOf(traits, s) + s.tile * s.vector + 7 * s.tile + 32;
+  const int64_t registers = registersOfCongruent(traits, spread(traits, s));
   if (traits.lines && registers > registersFor(s))
     return "rows that begin alike take about " + number(registers) + " registers a thread; " +
            number(s.threads) + " threads leave " + number(registersFor(s));
@@ -257,6 +270,16 @@ static int64_t widestBytes(KernelOp kernel) {
   return widest;
 }
 
+/// Returns the operations of a sweep on an element. A function such as exp is many instructions.
+static int64_t operationsOf(SweepOp sweep) {
+  constexpr int64_t kOfFunction = 16;
+  int64_t count = 0;
+  for (mlir::Operation& op : sweep.getBody().front().without_terminator())
+    if (!mlir::isa<mlir::arith::ConstantOp>(op))
+      count += op.getName().getDialectNamespace() == "math" ? kOfFunction : 1;
+  return count;
+}
+
 KernelTraits traitsOf(KernelOp kernel) {
   KernelTraits traits;
   bool featuresLast = kernel.featuresLast();
@@ -303,11 +326,17 @@ KernelTraits traitsOf(KernelOp kernel) {
       traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
       for (auto sweep : slab.sweeps()) traits.columnSums += sweep.getSums().size();
     }
-    llvm::SmallPtrSet<mlir::Operation*, 4> read;
+    llvm::SmallPtrSet<mlir::Operation*, 4> read, vectors;
     for (auto sweep : slab.sweeps())
-      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
-        if (auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name)); t.isXSized())
-          read.insert(t);
+      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
+        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
+        if (t.isXSized()) read.insert(t);
+        if (line && !t.isXSized() && t.hasAxis(kernel.contiguousAxis())) vectors.insert(t);
+      }
+    int64_t vectorBytes = 0;
+    for (auto* t : vectors) vectorBytes += bytesOf(mlir::cast<TensorOp>(t));
+    traits.vectorBytes = std::max(traits.vectorBytes, vectorBytes);
+    for (auto sweep : slab.sweeps()) traits.operations = std::max(traits.operations, operationsOf(sweep));
     for (auto* t : read) traits.mixed |= bytesOf(mlir::cast<TensorOp>(t)) != traits.dataBytes;
     traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
     if (column || kind == SlabKind::Stream) return;
@@ -419,7 +448,8 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     if (!slab.hasSweeps()) continue;
     launch.threads = s.threads;
     launch.blocks = s.blocks;
-    if (keeps(slab, s)) launch.shared = std::max(launch.shared, dynamicBytes(slab, s));
+    const bool ahead = slab.getKind() == SlabKind::Stream && s.prefetch && !slab.getHead();
+    if (keeps(slab, s) || ahead) launch.shared = std::max(launch.shared, dynamicBytes(slab, s));
     const bool column = slab.getKind() == SlabKind::Column;
     if (slab.getKind() == SlabKind::Stream || (column && !phase.isOverFeatures()))
       launch.columns = columnsOf(s);

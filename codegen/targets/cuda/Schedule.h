@@ -51,7 +51,7 @@ struct Schedule {
   Prefetch prefetch;    ///< of the next rows of a line
   int64_t cluster = 1;  ///< blocks that share a line (each has a team on it) or columns (each has rows);
                         ///< above 1 from sm_90 on
-  bool hints = false;   ///< the last access to an X-sized tensor is marked evict-first
+  int64_t hints = 0;    ///< the last access to an X-sized tensor is marked evict-first; 2: if it is a read
   int64_t hold = 0;     ///< steps of `rows` rows that a column keeps in registers; later rows are read again
   int64_t grid =
       1;  ///< blocks that share columns or a line in a cooperative launch, with a grid barrier over workspace
@@ -77,6 +77,8 @@ struct KernelTraits {
   int64_t partials = 0;             ///< sums per feature inside a line or a block
   bool runPartials = false;         ///< some partial is summed along the run, as with channels first
   int64_t reads = 1;                ///< X-sized tensors that one line or block reads
+  int64_t operations = 0;           ///< of a sweep on an element; a function counts as several
+  int64_t vectorBytes = 0;          ///< that a line reads for each of its features besides: scale, bias
   int64_t mostReads = 1;            ///< the same of any slab
   bool backward = false;            ///< there is a dy
   bool updatesState = false;        ///< backward updates a state (nu)
@@ -138,6 +140,9 @@ Schedule peeled(const Schedule&);
 /// True if the tasks of the phase take congruent rows (CongruentRuns.cpp), because a thread needs the same
 /// features in all of its rows: rows with sums per feature that stay in registers, and streams.
 bool takesCongruentRows(PhaseOp, const Schedule&);
+/// Returns the schedule with each run on more threads of its block, until congruent rows have registers for
+/// their ends.
+Schedule spread(const KernelTraits&, const Schedule&);
 /// Returns the schedule of the same phase for congruent rows, with that many sums per feature.
 Schedule congruent(const Schedule&, int64_t partials);
 int64_t partialsOf(PhaseOp);

@@ -62,12 +62,14 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   space.knobs.push_back({"blocks", around({1, 2, 4}, s.blocks)});
   std::vector<int64_t> ahead{0, 1, 2, 4};
   if (arch.clusters()) ahead.insert(ahead.end(), {5, 7});
-  space.knobs.push_back({"prefetch", traits.lines ? ahead : std::vector<int64_t>{s.prefetch.knob()}});
+  space.knobs.push_back({"prefetch", traits.lines     ? ahead
+                                     : traits.streams ? std::vector<int64_t>{0, 1, 2, 3}
+                                                      : std::vector<int64_t>{s.prefetch.knob()}});
   const bool clusters = traits.lines && traits.width && arch.clusters();
   space.knobs.push_back(
       {"cluster",
        around(clusters ? std::vector<int64_t>{1, 2, 4, 8, 16} : std::vector<int64_t>{1}, s.cluster)});
-  space.knobs.push_back({"hints", {0, 1}});
+  space.knobs.push_back({"hints", {0, 1, 2}});
   const bool meets = traits.columns && traits.sweepsColumnsTwice && !traits.segmentColumns;
   std::vector<int64_t> holds{0};
   if (traits.columns) holds.push_back(s.hold / 2);

@@ -70,6 +70,7 @@ class TeamLowering : SlabLowering {
   bool kept(const Replica&, TensorOp, mlir::Value) override;
   mlir::Value hasTask(mlir::Value yes, mlir::Value no);
   void once(const Replica&, TensorOp, std::function<void()> store) override;
+  bool readsAhead() const override { return bool(s_.prefetch); }
   mlir::Value unitAt(mlir::Value n) override { return access_->unitAt(n); }
   void beforeRead(TensorOp t) override { state_.beforeRead(t); }
   void beginFold() override { state_.publish(); }
@@ -110,6 +111,8 @@ class TeamLowering : SlabLowering {
   //===-- Shift estimates (TeamProbe.cpp) -----------------------------------------===//
   mlir::Value probe(ProbeOp, Replica&) override;
   mlir::Value probeRun(ProbeOp, Replica&);
+  bool probesByWarp() const;
+  mlir::Value probeOfWarp(ProbeOp, Replica&);
   mlir::Value probeHeld(ProbeOp, const Replica& column);
   Values searchValid(mlir::Value segment, mlir::Value count) override;
 

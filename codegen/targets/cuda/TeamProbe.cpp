@@ -33,8 +33,9 @@ Value TeamLowering::probe(ProbeOp op, Replica& replica) {
   return shift;
 }
 
-/// Returns the shift estimate of a run: the mean of the first access of a power of two of threads and
-/// of one in the middle: if threads hold the run, they read these accesses anyway.
+/// Returns the shift estimate of a run: of warps that share one, see probeOfWarp. Else the mean of the first
+/// access of a power of two of threads and of one in the middle: if threads hold the run, they read these
+/// accesses anyway.
 Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
   auto mean = [&](int64_t threads, const Position& begin, const Position& middle) {
     int64_t lanes = k_.lanes();
@@ -53,6 +54,7 @@ Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
     tree_.overRun(sum, run_.place);
     return l_.scale(sum[0], 0.5 / double(threads * s_.vector));
   };
+  if (probesByWarp()) return probeOfWarp(op, replica);
   Value count = access_->leastCount();
   if (auto known = Loops::constant(count)) {
     int64_t threads = int64_t(llvm::bit_floor(uint64_t(std::min(*known, run_.place.team))));
@@ -85,6 +87,36 @@ Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
     })[0];
   });
   return value;
+}
+
+/// True if each warp of the blocks that share a run estimates its shift alone, all from the same elements:
+/// that takes two loads of its own, and saves a meeting of the blocks. An exchange in one block is faster
+/// than the loads.
+bool TeamLowering::probesByWarp() const {
+  auto width = Loops::constant(run_.width);
+  return k_.taskBlocks() > 1 && !s_.prefetch && s_.tile > 0 && width && *width >= 4 * kWarp;
+}
+
+/// Returns the mean of eight neighbours in the middle of each eighth of the run: the ends of a row may be
+/// padded, and data may drift along it.
+Value TeamLowering::probeOfWarp(ProbeOp op, Replica& replica) {
+  constexpr int64_t parts = 8, neighbours = 8, loads = parts * neighbours / kWarp;
+  const int64_t part = *Loops::constant(run_.width) / parts;
+  Value lane = l_.rem(k_.thread, l_.index(kWarp));
+  Value first = l_.mul(l_.div(lane, l_.index(neighbours)), l_.index(loads * part));
+  Value place = l_.add(runBegin_, l_.add(first, l_.rem(lane, l_.index(neighbours))));
+  Value asked = k_.loadWhere(replica.active, f_.statistics(), [&] {
+    Values samples;
+    for (int64_t i = 0; i < loads; ++i) {
+      Coordinates at = replica.at;
+      (f_.featuresLast() ? at.feature : at.row) = l_.add(place, l_.index(i * part + (part - neighbours) / 2));
+      samples.push_back(sampledAt(op, at, 0));
+    }
+    return Values{l_.tree(samples)};
+  })[0];
+  SmallVector<Value> sum{asked};
+  tree_.overTeam(sum, kWarp);
+  return l_.scale(sum[0], 1.0 / double(parts * neighbours));
 }
 
 /// Returns the shift estimate of SlabLowering::probe, for which each of eight teams of a block reads one row,

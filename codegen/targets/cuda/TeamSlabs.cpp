@@ -1,6 +1,7 @@
 // The walk over the slabs of a phase: which units a team takes, in which steps, and when scalar code stores.
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/Ptx.h"
+#include "codegen/targets/cuda/ReadAhead.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -147,12 +148,13 @@ Value TeamLowering::runWidth(SlabOp s) {
   return s.isPer(Axis::Group) ? f_.groupWidth(Axis::Group) : f_.features();
 }
 
-/// Gives replica r its unit in the step that begins at `first`, or makes it inactive, at the last unit.
+/// Gives replica r its unit in the step that begins at `first`, or makes it inactive, at the last unit. `end`
+/// null: the step is whole.
 void TeamLowering::placeUnit(Replica& replica, Value first, int64_t r, Value end,
                              llvm::function_ref<void(Value)> set) {
   replica.index = r;
   Value unit = l_.add(first, l_.add(run_.place.unit, l_.index(r * run_.place.units)));
-  if (run_.place.units > 1 || s_.rows > 1 || r > 0 || s_.prefetch) {
+  if (end && (run_.place.units > 1 || s_.rows > 1 || r > 0 || s_.prefetch)) {
     replica.active = l_.less(unit, end);
     unit = l_.min(unit, l_.sub(end, l_.index(1)));
   }
@@ -246,12 +248,43 @@ void TeamLowering::streamRows(SlabOp s, Units task) {
       return unitCoordinates(
           readsAgain(f_.phase()) ? l_.sub(l_.add(task.begin, l_.sub(last, l_.index(1))), unit) : unit);
     };
-    partials_.forEachStep({task.begin, last}, run_.place.units * together, {}, [&](Value first, Values&) {
-      Replicas rows(together);
-      for (int64_t r = 0; r < together; ++r) {
+    auto rowsFrom = [&](Value first, int64_t count, Value end) {
+      Replicas rows(count);
+      for (int64_t r = 0; r < count; ++r) {
         rows[r].values = shared_;
-        placeUnit(rows[r], first, r, last, [&](Value unit) { rows[r].at = rowOf(unit); });
+        placeUnit(rows[r], first, r, end, [&](Value unit) { rows[r].at = rowOf(unit); });
       }
+      return rows;
+    };
+    const int64_t stride = run_.place.units * together;
+    // Congruent rows have their ends beside them, and no registers for a second loop; nor have columns of any
+    // number.
+    if (access_->byClasses() || !Loops::constant(f_.features())) {
+      partials_.forEachStep({task.begin, last}, stride, {}, [&](Value first, Values&) {
+        Replicas rows = rowsFrom(first, together, last);
+        streamStep(sweep, rows);
+      });
+      continue;
+    }
+    // In a whole step every team has all of its rows, and none is asked for. In those that are left it has
+    // one.
+    const Value rest = l_.add(task.begin, l_.roundDown(l_.sub(last, task.begin), stride));
+    const auto ahead =
+        ReadAhead::make(together == s_.rows ? s_.prefetch : Prefetch(), {k_, *access_, held_, sharedRuns_}, s,
+                        {task.begin, stride, [&](Value first) { return rowsFrom(first, together, rest); }});
+    ahead->begin();
+    partials_.forEachStep(
+        {task.begin, rest}, stride, {},
+        [&](Value first, Values&) {
+          Replicas rows = rowsFrom(first, together, {});
+          held_.clear();
+          ahead->step(rows, first);
+          streamStep(sweep, rows);
+        },
+        {}, &ahead->carried());
+    held_.clear();
+    partials_.forEachStep({rest, last}, run_.place.units, {}, [&](Value first, Values&) {
+      Replicas rows = rowsFrom(first, 1, last);
       streamStep(sweep, rows);
     });
   }
