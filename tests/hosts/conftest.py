@@ -4,6 +4,7 @@ tested: it is named by the program's size and time, and caches of other builds a
 import os
 import pathlib
 import shutil
+import subprocess
 
 import pytest
 
@@ -27,6 +28,24 @@ def compiled_at_first_use():
             shutil.rmtree(other, ignore_errors=True)
     os.environ["NORMC_TEST_CACHE"] = str(cache)
     normc.compiler(str(program), str(cache))
+
+
+@pytest.fixture(scope="session")
+def cuda_kernels(compiled_at_first_use, tmp_path_factory):
+    """Adds packages for the CUDA device, whose norms are not compiled at first use: those of the folder
+    NORMC_TEST_CUDA_PACKAGES, or else of the compiler that is tested."""
+    folder = os.environ.get("NORMC_TEST_CUDA_PACKAGES")
+    if folder is None:
+        cache = os.environ.get("NORMC_TEST_CACHE") or tmp_path_factory.mktemp("cache")
+        capability = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], check=True, text=True,
+                                    capture_output=True).stdout.split()[0]
+        folder = f"{cache}/cuda"
+        if not os.path.exists(f"{folder}/complete"):
+            program = pathlib.Path(__file__).parent / "compile-cuda"
+            subprocess.run([program, os.environ["NORMC_TEST_COMPILER"], folder, "sm_" + capability.replace(".", "")], check=True)
+            pathlib.Path(folder, "complete").touch()
+    for package in sorted(pathlib.Path(folder).glob("*.npk")):
+        normc._library._set("add_package", "", str(package))  # an empty source: norms that are built in
 
 
 @pytest.fixture

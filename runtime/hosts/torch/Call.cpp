@@ -7,37 +7,74 @@
 #include <mutex>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 
 #include "runtime/hosts/common/Scratch.h"
 
 namespace normc::hosts {
 namespace {
 
-/// Returns a vector of a constant, for a norm whose scale or bias the host leaves out.
+/// What a call on a CUDA device asks of torch and of the CUDA runtime that torch uses. A process that has
+/// such a tensor has loaded torch's CUDA library, but no library that links torch's CPU library alone sees
+/// it.
+struct TorchOnCuda {
+  AOTITorchError (*currentStream)(int32_t device, void** stream);
+  int (*isCapturing)(void* stream, int* status);
+  int (*synchronize)(void* stream);
+
+  static const TorchOnCuda& get() {
+    static const TorchOnCuda found;
+    return found;
+  }
+
+ private:
+  TorchOnCuda() {
+    void* const library = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+    const auto find = [&](auto& function, const char* name) {
+      void* const symbol = library ? dlsym(library, name) : nullptr;
+      if (!symbol)
+        throw std::runtime_error(std::string("a tensor is on a CUDA device, and this torch has no ") + name);
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+    };
+    find(currentStream, "aoti_torch_get_current_cuda_stream");
+    find(isCapturing, "cudaStreamIsCapturing");
+    find(synchronize, "cudaStreamSynchronize");
+  }
+};
+
+void* streamOf(DLDevice device) {
+  void* stream = nullptr;
+  TORCH_ERROR_CODE_CHECK(TorchOnCuda::get().currentStream(device.device_id, &stream));
+  return stream;
+}
+
+/// Returns a vector of a constant, for a norm whose scale or bias the host leaves out. It is kept for calls
+/// on any stream, so its values are there when this returns. A capture only records how they are made, so it
+/// makes its own.
 Tensor constantOf(int64_t features, double value, const Tensor& device, DLDataType type) {
   using Key = std::tuple<int64_t, double, int, int, int, int>;
   static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::map<Key, Tensor>;
   const DLDevice on = deviceOf(device);
-  const std::lock_guard lock(mutex);
-  const Key key{features, value, type.code, type.bits, on.device_type, on.device_id};
-  auto found = all.find(key);
-  if (found == all.end()) {
+  const auto make = [&] {
     Tensor made = emptyOf(std::array{features}, device, type);
     ::torch::stable::fill_(made, value);
-    found = all.emplace(key, made).first;
-  }
-  return found->second;
-}
-
-/// Returns the current stream of torch on a CUDA device. The function is in torch's CUDA library alone.
-void* streamOf(DLDevice device) {
-  using Get = AOTITorchError (*)(int32_t, void**);
-  static const Get get = reinterpret_cast<Get>(dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
-  void* stream = nullptr;
-  if (!get) throw std::runtime_error("this torch has no CUDA, but a tensor is on a CUDA device");
-  TORCH_ERROR_CODE_CHECK(get(device.device_id, &stream));
-  return stream;
+    return made;
+  };
+  const std::lock_guard lock(mutex);
+  const Key key{features, value, type.code, type.bits, on.device_type, on.device_id};
+  const auto found = all.find(key);
+  if (found != all.end()) return found->second;
+  if (on.device_type == kDLCPU) return all.emplace(key, make()).first->second;
+  void* const stream = streamOf(on);
+  int capturing = 0;
+  TorchOnCuda::get().isCapturing(stream, &capturing);
+  Tensor made = make();
+  if (capturing) return made;
+  if (TorchOnCuda::get().synchronize(stream) != 0)
+    throw std::runtime_error(
+        "waiting for a CUDA stream failed: an earlier kernel on it did, or a capture forbids it");
+  return all.emplace(key, made).first->second;
 }
 
 bool isChannelsFirst(const std::string& norm) {

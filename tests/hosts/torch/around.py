@@ -82,7 +82,7 @@ def run(call, module, inputs, use=(0, 1)):
     """Returns the outputs of a call, then the gradients of a loss of those in `use`: of inputs and of parameters."""
     inputs = {name: value.detach().clone().requires_grad_() for name, value in inputs.items()}
     made = outputs_of(call(**inputs))
-    loss = sum((y * data_of(y.shape, y.dtype, 20 + at)).sum() for at, y in enumerate(made) if at in use)
+    loss = sum((y * data_of(y.shape, y.dtype, 20 + at).to(y.device)).sum() for at, y in enumerate(made) if at in use)
     every = [*inputs.values(), *module.parameters()]
     return [y.detach() for y in made], list(torch.autograd.grad(loss, every, materialize_grads=True))
 
@@ -97,4 +97,4 @@ def exact(case, inputs, **options):
 def close(ours, theirs, tolerance):
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs):
-        assert a.shape == b.shape and (a.double() - b).abs().max() <= tolerance * b.abs().max().clamp(min=1)
+        assert a.shape == b.shape and (a.to(b.device).double() - b).abs().max() <= tolerance * b.abs().max().clamp(min=1)
