@@ -385,7 +385,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{{"records"},
               2,
-              "normc records needs a word for what to do\n  hint: show, merge, verify, plot or report"},
+              "normc records needs a word for what to do\n  hint: show, coverage, merge, verify, plot or "
+              "report"},
         Wrong{{"records", "shaw", "a"}, 2, "did you mean 'show'?"},
         Wrong{{"records", "show"}, 2, "normc records show needs a file of records"},
         Wrong{{"records", "show", "none.jsonl"}, 3, "cannot read none.jsonl: No such file or directory"},

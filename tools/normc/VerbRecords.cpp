@@ -1,4 +1,4 @@
-// normc records show|merge|verify|plot|report DB...
+// normc records show|coverage|merge|verify|plot|report DB...
 #include <ostream>
 #include <set>
 
@@ -8,6 +8,7 @@
 #include "tools/normc/Files.h"
 #include "tools/normc/Plot.h"
 #include "tools/normc/RecordFiles.h"
+#include "tools/normc/RecordsCoverage.h"
 #include "tools/normc/RecordsPage.h"
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/Values.h"
@@ -110,10 +111,10 @@ ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files,
 }
 
 ExitCode records(const RecordsFlags& flags, Output& out) {
-  const std::vector<std::string> actions{"show", "merge", "verify", "plot", "report"};
+  const std::vector<std::string> actions{"show", "coverage", "merge", "verify", "plot", "report"};
   if (flags.words.empty())
     throw usage("normc records needs a word for what to do",
-                "show, merge, verify, plot or report; e.g. normc records show tuned.jsonl");
+                "show, coverage, merge, verify, plot or report; e.g. normc records show tuned.jsonl");
   const std::string action = wordOf("what to do with records", flags.words[0], actions);
   const std::vector<std::string> files(flags.words.begin() + 1, flags.words.end());
   if (files.empty())
@@ -122,6 +123,7 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
   if (!flags.norms.empty() && action != "verify")
     throw usage("--norm is for records verify alone", "normc records " + action + " needs no norm's text");
   if (action == "show") return show(files, out);
+  if (action == "coverage") return showCoverage(readAll(files), out);
   if (action == "merge") return merge(flags, files, out);
   std::vector<NamedFile> named;
   for (const std::string& file : files) named.push_back({"the input", file});
@@ -141,7 +143,9 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
 
 Action declareRecords(CLI::App& parser) {
   auto flags = std::make_shared<RecordsFlags>();
-  parser.add_option("WHAT", flags->words, "show, merge, verify, plot or report, then files of records")
+  parser
+      .add_option("WHAT", flags->words,
+                  "show, coverage, merge, verify, plot or report, then files of records")
       ->type_name("");
   parser
       .add_option("-o,--output", flags->output,
@@ -151,7 +155,8 @@ Action declareRecords(CLI::App& parser) {
   parser.footer(
       "verify measures what was chosen again, beside the default, on this machine; it fails where a choice "
       "is slower by\n"
-      "more than 2 %, or is wrong. plot draws with gnuplot; report writes one page of HTML that needs "
+      "more than 2 %, or is wrong. coverage shows what is tuned where. plot draws with gnuplot; report "
+      "writes one page of HTML that needs "
       "nothing else.");
   return [flags](Output& out) { return records(*flags, out); };
 }

@@ -1,0 +1,14 @@
+// What is tuned where: the choices of a database that count, by device and problem.
+#pragma once
+
+#include "autotune/records/Database.h"
+#include "tools/normc/ExitCode.h"
+#include "tools/normc/Output.h"
+
+namespace normc::cli {
+
+/// Lists, for each device and each problem without its numbers of features, for which features and rows there
+/// is a choice that counts (autotune/records/Standing.h), and which features other devices alone have.
+ExitCode showCoverage(const tune::Database&, Output&);
+
+}  // namespace normc::cli
