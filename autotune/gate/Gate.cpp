@@ -18,6 +18,7 @@ std::string Trial::text(const Problem& problem) const {
     if (value) t += " " + std::string(key) + "=" + std::to_string(value);
   };
   add("step", step);
+  if (farState) t += " far_state";
   add("row_padding", placement.rowPadding), add("segment_padding", placement.segmentPadding);
   add("misalign", placement.misalign), add("skew", placement.skew);
   if (placement.reversed) t += " reversed";
@@ -28,6 +29,15 @@ std::string Trial::text(const Problem& problem) const {
   if (problem.mask) t += " mask=" + std::string(name(mask));
   if (nanPadding) t += " nan_padding";
   return t + " seed=" + std::to_string(seed);
+}
+
+/// Moves running statistics to both sides of those of the batch, or not at all: moments and means in every
+/// combination, in nine features.
+static void moveFar(std::vector<double>& values, bool positive, DType type) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double side = double((positive ? i : i / 3) % 3) - 1;
+    values[i] = round(positive ? values[i] * std::pow(256, side) : values[i] + 32 * side, type);
+  }
 }
 
 /// Fills the state with values as after training, different in every feature.
@@ -44,6 +54,7 @@ static void warmState(const Problem& problem, const Trial& trial, ReferenceCall&
     values = normalValues(int64_t(values.size()), type, trial.seed + ++salt, 0, 0.25);
     if (positive)
       for (double& v : values) v = round(0.5 + std::fabs(v), type);
+    if (trial.farState && !field.starts_with("window")) moveFar(values, positive, type);
   }
 }
 
@@ -314,8 +325,12 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   for (HardInput data : allHardInputs()) trials.push_back({.extents = extents(33, 3), .data = data});
   for (int64_t rows : {int64_t(0), int64_t(1), int64_t(3), int64_t(5), kMostRows})
     trials.push_back({.extents = extents(rows, 2), .seed = uint64_t(rows) + 2});
-  if (state)
+  if (state) {
     for (int64_t step : stepsOf(*problem.spec)) trials.push_back({.extents = extents(33, 3), .step = step});
+    trials.push_back({.extents = extents(0, 2), .step = 20000});  // the running statistics serve in its place
+  }
+  if (problem.spec->renorm.kind != Renorm::None)  // behind its limits
+    trials.push_back({.extents = extents(33, 3), .step = 20000, .farState = true});
   if (problem.mask)
     for (HardMask mask : allHardMasks())
       trials.push_back(

@@ -19,6 +19,7 @@ struct Trial {
   HardMask mask = HardMask::Scattered;  ///< used if the problem has a mask
   bool nanPadding = false;              ///< padded rows that are left out hold NaN
   int64_t step = 0;                     ///< training steps before this one, for the state
+  bool farState = false;                ///< running statistics are far from those of the batch
   uint64_t seed = 1;
   Placement placement;
 

@@ -28,6 +28,9 @@ class List {
   std::vector<Mistake> mistakes;
 
   void operation(Operation* op) {
+    // Nothing depends on it: e.g. a number of the norm that this entry does not need.
+    if (op->getNumRegions() == 0 && op->getNumResults() > 0 && llvm::all_of(op->getResults(), isUnused))
+      return;
     llvm::TypeSwitch<Operation*>(op)
         .Case([&](arith::AddFOp a) {
           becomes<arith::SubFOp>("AddedIsSubtracted", a);
@@ -59,7 +62,6 @@ class List {
         .Case([&](CountOp c) { count(c); })
         .Case([&](WidthOp w) { isOff("WidthIsOneLess", w, -1); })
         .Case([&](ScalarOp s) {
-          if (isUnused(s.getValue())) return;  // a number of the norm that this entry does not need
           isOff("NumberIsOneMore", s, 1);
           add("NumberIsItsComplement", s, [s]() mutable {
             OpBuilder b(s->getBlock(), std::next(Block::iterator(s)));
@@ -99,6 +101,9 @@ class List {
     llvm::raw_string_ostream(where) << *op;
     if (auto phase = op->getParentOfType<PhaseOp>())
       where = "phase " + phase.getSymName().str() + ": " + where.substr(0, where.find('\n'));
+    if (auto select = dyn_cast<arith::SelectOp>(op))
+      if (Operation* condition = select.getCondition().getDefiningOp())
+        llvm::raw_string_ostream(where) << " if " << *condition;
     mistakes.push_back({kind, where, std::move(plant)});
   }
   template <class Other, class Op>
@@ -162,7 +167,8 @@ class List {
     Block& body = s.getRegion().front();
     Operation* yield = body.getTerminator();
     for (unsigned i = 0; i < yield->getNumOperands(); ++i) {
-      if (i < s.getWrites().size()) continue;
+      const size_t sum = i - s.getWrites().size();
+      if (i < s.getWrites().size() || (sum < s.getNumResults() && isUnused(s.getResult(sum)))) continue;
       add("SumTakesNothing", s, [yield, i] {
         OpBuilder b(yield);
         const Type type = yield->getOperand(i).getType();
@@ -185,6 +191,7 @@ class List {
     Block& body = f.getRegion().front();
     Operation* yield = body.getTerminator();
     for (unsigned i = 0; i < yield->getNumOperands(); ++i) {
+      if (isUnused(f.getResult(i)) && body.getArgument(1 + i) == yield->getOperand(i)) continue;
       add("FoldOmitsTheFirst", f, [loc, &body, yield, i] {
         OpBuilder b(yield);
         Value zero = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(0));
