@@ -219,9 +219,10 @@ class InRowChunks {
     return chunks;
   }
 
-  /// Stores the rows of the chunk, and its shift estimate.
+  /// Stores the rows of the chunk, if they are needed, and its shift estimate.
   void beginMoments(const Chunks& chunks, Num condition) {
-    k_.store(k_.count(CountScope::Task), column(chunks, "rows"));
+    if (moments_.needsMean() || writesPartial(k_.problem().entry))
+      k_.store(k_.count(CountScope::Task), column(chunks, "rows"));
     if (!moments_.needsMean()) return;
     const llvm::StringRef shift = column(chunks, "shift");
     if (k_.problem().layout == Layout::ChannelsFirst)  // rows of a feature are contiguous

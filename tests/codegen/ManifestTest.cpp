@@ -94,7 +94,6 @@ TEST(Manifest, PowerNormForward) {
             "tensor scale f32 read\n"
             "tensor bias f32 read\n"
             "workspace work.a f32 both [features]\n"
-            "workspace work.batch_rows f32 both [chunks.1]\n"
             "tensor x f32 read\n"
             "tensor y f32 write\n"
             "workspace work.batch_moment f32 both [chunks.1,features]\n"

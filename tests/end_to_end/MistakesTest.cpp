@@ -78,8 +78,6 @@ const Excuse kExcuses[] = {
      "any shift serves the first chunk, in f64"},
     {".*", "InputsAreSwapped", R"(norm\.sweep reads \[(.*@dy, @scale|@x, @work\.a, @bias))",
      "they enter as their product alone"},
-    {"(power_norm|mabn):forward.*", "CountIsOneLess|TaskCountsAllRows|PaddingIsCounted", "norm.count task",
-     "no fold reads the rows of a task"},
     {"power_norm:backward.*", "PaddingIsCounted|ConditionIsIgnored", "phase finish",
      "without rows the sums are zero, and nu stays as it is"},
     {"mabn:.*", "LastStepIsLeftOut|NumberIs.*", "warmup_steps|ole",
