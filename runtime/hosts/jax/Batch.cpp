@@ -17,14 +17,11 @@ void Batch::add(void* data, DLDataType type, const int64_t* shape, size_t rank) 
   Buffer& buffer = buffers_.emplace_back();
   buffer.data = static_cast<char*>(data);
   std::copy_n(shape, rank, buffer.shape.begin());
-  buffer.narrow = type.code == kDLInt && type.bits == 32;
-  if (buffer.narrow && device_.device_type != kDLCPU)
-    throw std::invalid_argument("integers of a state have 64 bits on a GPU: enable jax_enable_x64");
   DLTensor& tensor = tensors_.emplace_back();
   tensor = {};
   tensor.data = data;
   tensor.device = device_;
-  tensor.dtype = buffer.narrow ? DLDataType{kDLInt, 64, 1} : type;
+  tensor.dtype = type;
   tensor.ndim = int32_t(rank);
   tensor.shape = buffer.shape.data();
 }
@@ -40,7 +37,7 @@ bool Batch::isSingle(size_t at) const {
 void Batch::strip(size_t at, int lead) {
   Buffer& buffer = buffers_[at];
   DLTensor& tensor = tensors_[at];
-  int64_t step = tensor.dtype.bits / (buffer.narrow ? 16 : 8);
+  int64_t step = tensor.dtype.bits / 8;
   for (int i = tensor.ndim; i-- > 0; step *= buffer.shape[i])
     if (i < lead) buffer.step[i] = buffer.shape[i] == 1 ? 0 : step;
   tensor.shape += lead, tensor.ndim -= lead;
@@ -84,34 +81,20 @@ void Batch::split(int64_t rank, const Operands* rows, bool segmented) {
     if (!merged)
       for (const int64_t size : batch_) count_ *= size;
   }
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (!buffers_[i].narrow) continue;
-    for (int axis = 0; axis < tensors_[i].ndim; ++axis)
-      if (tensors_[i].shape[axis] != 1)
-        throw std::invalid_argument("a norm takes arrays of float32, float64, bfloat16 or float16");
-    tensors_[i].data = &buffers_[i].wide;
-  }
+  for (DLTensor& tensor : tensors_)
+    if (tensor.dtype.code == kDLUInt && tensor.dtype.bits == 32 && tensor.ndim == 1 && tensor.shape[0] == 2)
+      tensor.dtype = {kDLInt, 64, 1}, tensor.ndim = 0;
 }
 
 void Batch::select(int64_t index) {
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    Buffer& buffer = buffers_[i];
+    const Buffer& buffer = buffers_[i];
     char* data = buffer.data;
     int64_t left = index;
     for (size_t axis = batch_.size(); count_ > 1 && axis-- > 0; left /= batch_[axis])
       data += left % batch_[axis] * buffer.step[axis];
-    if (!buffer.narrow) {
-      tensors_[i].data = data;
-      continue;
-    }
-    buffer.selected = data;
-    if (i < inputs_) buffer.wide = *reinterpret_cast<int32_t*>(data);
+    tensors_[i].data = data;
   }
-}
-
-void Batch::store() {
-  for (size_t i = inputs_; i < buffers_.size(); ++i)
-    if (buffers_[i].narrow) *reinterpret_cast<int32_t*>(buffers_[i].selected) = int32_t(buffers_[i].wide);
 }
 
 }  // namespace normc::hosts

@@ -13,8 +13,8 @@ class Batch {
  public:
   Batch(size_t inputs, size_t outputs, DLDevice);
 
-  /// Adds a dense buffer: all inputs first. A number of 32 bits is seen as one of 64: JAX has no other
-  /// integers by default, and the step of a state has 64 bits.
+  /// Adds a dense buffer: all inputs first. Two words of 32 bits are a number of 64, which JAX has not by
+  /// default: the step of a state.
   void add(void* data, DLDataType, const int64_t* shape, size_t rank);
   /// Takes the dimensions of the batch away from all tensors; `rank` is that of x without them. With `rows`,
   /// a batch of x, and of what has its rows, becomes more rows of one call, or more segments if the norm is
@@ -27,8 +27,6 @@ class Batch {
   int64_t count() const { return count_; }
   /// Makes the tensors those of call `index`.
   void select(int64_t index);
-  /// Stores the results of the selected call that have another type in their buffers.
-  void store();
 
  private:
   static constexpr int kMaxDims = 16;
@@ -36,9 +34,6 @@ class Batch {
     char* data = nullptr;
     std::array<int64_t, kMaxDims> shape;
     std::array<int64_t, kMaxDims> step = {};  ///< in bytes, along each dimension of the batch
-    bool narrow = false;                      ///< 32 bits, held in `wide` during a call
-    char* selected = nullptr;
-    int64_t wide = 0;
   };
   void strip(size_t at, int lead);
   bool isWhole(size_t at) const;

@@ -141,7 +141,6 @@ void execute(Entry entry, const Place& place, const ffi::RemainingArgs& args, co
   for (int64_t i = 0; i < batch.count(); ++i) {
     batch.select(i);
     call.run(workspace, bytes, place.stream);
-    batch.store();
   }
 }
 

@@ -85,6 +85,19 @@ def _result(shape, dtype, like):
     return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding, manual_axis_type=kind.mat)
 
 
+def _to_words(field, value):
+    """Returns the words of a number of 64 bits that JAX has in 32, [..., 2]; other values as they are."""
+    if field["dtype"] != "i64" or value.dtype == jnp.int64:
+        return value
+    return jax.lax.bitcast_convert_type(jnp.stack([value, value >> 31], axis=-1), jnp.uint32)
+
+
+def _from_words(value, like):
+    if value.dtype == like.dtype:
+        return value
+    return jax.lax.bitcast_convert_type(value[..., 0], like.dtype)
+
+
 class Results(NamedTuple):
     """What an entry made; None and () for what it does not make."""
 
@@ -103,6 +116,8 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     dtype = dtype or x.dtype
     known = spec.facts(entry, dtype, mask is not None)
     read = [known["reads_scale"], known["reads_bias"]]
+    given = state
+    state = tuple(_to_words(field, value) for field, value in zip(known["state"], given))
     fields = list(zip(known["state"], state))
     operands = [x, dy, *(value for value, has in zip((scale, bias), read) if has), mask, *around, *saved, partials]
     operands = [value for value in operands if value is not None]
@@ -137,9 +152,9 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     )(*operands, norm=spec.text, rank=np.int32(operands[0].ndim), mask=np.int32(mask is not None),
       rows=np.int32(spec.each_row_alone(dtype, mask is not None)))
 
-    following = list(state)
+    following = list(given)
     for at, value in zip(writes, outputs[after:]):
-        following[at] = value
+        following[at] = _from_words(value, given[at])
     gradients = iter(outputs[made:after])
     return Results(
         y=outputs[0] if known["y"] or codes else None,
