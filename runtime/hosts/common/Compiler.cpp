@@ -42,8 +42,8 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
-/// Runs a program, with what it says in a file. Returns an error, or its exit code.
-int run(const std::vector<std::string>& words, const fs::path& said, std::string& error) {
+/// Runs a program, with what it says in a file. Returns why it failed; empty if it succeeded.
+std::string run(const std::vector<std::string>& words, const fs::path& said) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -55,14 +55,17 @@ int run(const std::vector<std::string>& words, const fs::path& said, std::string
   pid_t child;
   const int failed = posix_spawn(&child, words[0].c_str(), &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  if (failed) {
-    error = "cannot start " + words[0];
-    return -1;
-  }
+  if (failed) return "cannot start " + words[0] + ": " + std::generic_category().message(failed);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  const std::string reason = contents(said);
+  if (!reason.empty()) return reason;
+  return words[0] +
+         (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
+                            : " was ended by signal " + std::to_string(WTERMSIG(status))) +
+         ", and said nothing";
 }
 
 }  // namespace
@@ -87,8 +90,9 @@ Compiler::Result Compiler::compile(const std::string& problem, const std::string
   if (!norm.empty()) words.push_back(norm);
   for (const char* word : {"--target", target.c_str(), "--threads", "1", "-o", package.c_str()})
     words.push_back(word);
-  const int code = run(words, said, result.error);
-  if (code != 0 && result.error.empty()) result.error = contents(said);
+  result.error = run(words, said);
+  if (result.error.empty() && !fs::exists(package, ignored))
+    result.error = program + " succeeded, and there is no " + package.string();
   fs::remove(said, ignored);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

@@ -161,3 +161,25 @@ def test_a_compilation_is_said_once(caplog, mine, empty_cache):
             norm(data_of((5, 56)))
     lines = [line for line in caplog.messages if "mine:forward@f32[*x56]" in line]
     assert len(lines) == 1 and lines[0].startswith("compiled ")
+
+
+@pytest.mark.parametrize("script, text", [
+    ("exit 3", "ended with exit code 3, and said nothing"),
+    ("kill -9 $$", "was ended by signal 9, and said nothing"),
+    ("echo no space; exit 1", "no space"),
+    ("exit 0", "succeeded, and there is no "),
+])
+def test_a_compiler_that_fails_is_an_error(mine, tmp_path, empty_cache, script, text):
+    program = tmp_path / "failing"
+    program.write_text("#!/bin/sh\n" + script + "\n")
+    program.chmod(0o755)
+    normc.compiler(str(program), str(tmp_path / "cache"))
+    with pytest.raises(RuntimeError, match="no kernel serves mine:") as error:
+        nt.norm(mine, 72)
+    assert text in str(error.value)
+
+
+def test_a_compiler_that_is_not_there_is_an_error(mine, tmp_path, empty_cache):
+    normc.compiler(str(tmp_path / "none"), str(tmp_path / "cache"))
+    with pytest.raises(RuntimeError, match="cannot start .*none: No such file or directory"):
+        nt.norm(mine, 72)
