@@ -142,6 +142,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   app.add_option("--json", options.jsonFile, "writes every sample there")->type_name("FILE");
   app.add_option("--report", options.reportFolder, "writes tables, medians as JSON and pictures there")
       ->type_name("FOLDER");
+  app.add_option("--draw", options.drawnFolder, "draws the pictures of this report again, and runs nothing")
+      ->type_name("FOLDER");
 
   try {
     app.parse(argc, argv);

@@ -44,6 +44,7 @@ struct Options {
   std::string command;       ///< as it was given, without the folder of the program
   std::string jsonFile;      ///< empty: none
   std::string reportFolder;  ///< empty: none
+  std::string drawnFolder;   ///< of a report whose pictures are drawn again, instead of a race; empty: none
   RaceOptions race;
 
   /// So many rows, in segments of `spatial`, or as one.

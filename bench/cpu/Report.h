@@ -6,14 +6,8 @@
 #include <vector>
 
 #include "bench/cpu/Table.h"
-#include "tools/plot/Gnuplot.h"
 
 namespace normc::bench {
-
-/// For every entry, type, place and number of threads that ran with several numbers of features: `speed`
-/// (bytes of a call in a second, and of the faster copy), `copy` (share of that copy's speed) and `peers`
-/// (time over the best peer's).
-std::vector<plot::Picture> pictures(const std::vector<Heat>&);
 
 /// report.txt, report.json and the pictures, in a folder that is made. Without gnuplot there are no pictures,
 /// and report.txt says so. Throws where something cannot be written.

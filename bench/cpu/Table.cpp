@@ -1,6 +1,7 @@
 #include "bench/cpu/Table.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <set>
@@ -188,6 +189,13 @@ std::string notRun(const std::vector<Heat>& heats) {
   return result.empty() ? result : "Not run:\n" + result;
 }
 
+/// Returns the day in UTC, as `2026-01-31`.
+static std::string today() {
+  const std::chrono::year_month_day day{
+      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now())};
+  return format("%d-%02u-%02u", int(day.year()), unsigned(day.month()), unsigned(day.day()));
+}
+
 nlohmann::json toJson(const std::vector<Heat>& heats, const Machine& machine,
                       const std::vector<std::string>& peers) {
   nlohmann::json result = {{"schema", 1},
@@ -198,6 +206,7 @@ nlohmann::json toJson(const std::vector<Heat>& heats, const Machine& machine,
                              {"last_cache", machine.lastCache},
                              {"isa", normc_cpu_isa()}}},
                            {"normc", normc_version()},
+                           {"day", today()},
                            {"peers", peers},
                            {"heats", nlohmann::json::array()}};
   for (const Heat& heat : heats) {

@@ -14,6 +14,7 @@
 #include "bench/cpu/Heat.h"
 #include "bench/cpu/OneDnn.h"
 #include "bench/cpu/Options.h"
+#include "bench/cpu/Pictures.h"
 #include "bench/cpu/Report.h"
 #include "bench/cpu/ShapeTable.h"
 #include "bench/cpu/Table.h"
@@ -112,6 +113,10 @@ std::ofstream openJson(const std::string& file) {
 }
 
 void run(const Options& options, const Machine& machine) {
+  if (!options.drawnFolder.empty()) {
+    for (const std::string& file : drawAgain(options.drawnFolder)) std::printf("%s\n", file.c_str());
+    return;
+  }
   std::ofstream json = openJson(options.jsonFile);
   std::printf("%s\n", machine.text().c_str());
   std::vector<std::string> peers;

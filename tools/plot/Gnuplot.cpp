@@ -61,8 +61,9 @@ llvm::Expected<std::vector<std::string>> draw(const std::vector<Picture>& pictur
   std::vector<std::string> files;
   for (const Picture& picture : pictures) {
     std::string commands = picture.data;
-    for (const auto& [ending, terminal] : {std::pair("svg", "svg noenhanced size 1000,700 dynamic"),
-                                           std::pair("png", "png noenhanced size 1000,700")}) {
+    for (const auto& [ending, terminal] :
+         {std::pair("svg", "svg noenhanced size 1000,700 dynamic background \"white\""),
+          std::pair("png", "png noenhanced size 1000,700")}) {
       const std::string file = folder + "/" + picture.name + "." + ending;
       commands += "set terminal " + std::string(terminal) + "\nset output \"" + plain(file) + "\"\n" +
                   picture.script + "unset output\n";
