@@ -185,7 +185,9 @@ Expr Translation::headUnit(Expr n, int64_t head) {
   for (const Tensor& t : kernel_.tensors)
     if (t.xSized() && !size) size = bytes(t);
   const Expr most = wide(kHeadBytes) / max(m_.features() * wide(size), wide(1));
-  const Expr apart = m_.once("apart", max(min(rows, most) / wide(head), wide(1)));
+  // Long rows are two apart at least, so that the head of a small batch that drifts is all over it.
+  const Expr apart =
+      m_.once("apart", max(max(min(rows, most), min(rows, wide(2 * head))) / wide(head), wide(1)));
   const Expr i = n - begin;
   if (!kernel_.hasMask()) return begin + stratifiedOffset(apart * wide(head), i, head);
   const Expr part = i % wide(head), first = part * apart;
