@@ -1,14 +1,13 @@
 """Runs everything of one form and writes raw data: a CSV for each kind. A second call goes on where the first ended.
 
-    experiment.py OUT [--form quick] [--jobs 1] [--steps N] [--seeds N] [--cache DIR] [--compiler PROGRAM]
+    experiment.py OUT [--form quick] [--jobs 1] [--steps N] [--seeds N] [--cache DIR] [--offline]
+                      [--compiler PROGRAM]
 """
 
 import argparse
 import concurrent.futures
-import csv
 import dataclasses
 import json
-import math
 import multiprocessing
 import os
 import pathlib
@@ -22,47 +21,10 @@ import corpus
 import cost
 import theory
 import training
+from rawdata import append, best_rates, read
 from settings import FORMS, NORMS, PLACEMENTS, WATCHED
 
 KEY = ("experiment", "norm", "placement", "rate", "seed", "steps", "tokens")
-
-
-def append(path, rows):
-    """Writes rows behind those of a CSV; the first one makes its header. Numbers have 7 digits."""
-    if not rows:
-        return
-    fresh = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        if fresh:
-            writer.writeheader()
-        writer.writerows({k: f"{v:.7g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
-
-
-def read(path):
-    """Returns the rows of a CSV, with numbers as numbers."""
-    def value(text):
-        try:
-            return int(text)
-        except ValueError:
-            try:
-                return float(text)
-            except ValueError:
-                return text
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(file)]
-
-
-def best_rates(runs):
-    """Returns {(norm, placement): the rate of the search whose loss on valid is least}. Ties and loss of all: the smallest."""
-    found = {}
-    for row in sorted((r for r in runs if r["experiment"] == "search"), key=lambda r: r["rate"]):
-        key, loss = (row["norm"], row["placement"]), row["valid"] if math.isfinite(row["valid"]) else math.inf
-        if key not in found or loss < found[key][1]:
-            found[key] = row["rate"], loss
-    return {key: rate for key, (rate, _) in found.items()}
 
 
 def searches(config):
@@ -130,6 +92,7 @@ def main():
     parser.add_argument("--seeds", type=int, help="in place of the form's")
     parser.add_argument("--cache", default=pathlib.Path.home() / ".cache" / "normc-corpus", help="where packages of text lie")
     parser.add_argument("--compiler", default="", help="the program normc")
+    parser.add_argument("--offline", action="store_true", help="trains on the system's licences and fetches nothing")
     args = parser.parse_args()
     config = FORMS[args.form]
     if args.steps:
@@ -143,7 +106,7 @@ def main():
     if before.exists() and json.loads(before.read_text())["config"] != json.loads(json.dumps(about["config"])):
         parser.error(f"{args.out} holds data of other settings; name another folder, or remove it")
     begin = time.time()
-    splits, sources = corpus.load(args.cache)
+    splits, sources = corpus.load(args.cache, () if args.offline else corpus.PACKAGES)
     prepare(splits, config, args.compiler)
     if not (args.out / "corpus.csv").exists():
         append(args.out / "corpus.csv", sources)

@@ -11,11 +11,6 @@ import normc.torch as nt
 import torch
 
 CLAMPED = pathlib.Path(__file__).parent / "power_norm_clamped.norm"
-TITLES = {
-    "ln": "LN", "rms": "RMS", "bn": "BN", "pnv": "PN-V", "pn": "PN", "pn_released": "PN released", "ln_torch": "LN of torch",
-    "pn_composed": "PN released, composed",
-}
-STATEFUL = ("bn", "pnv", "pn", "pn_released")
 
 
 def make(norm, features, heads, warmup):

@@ -7,7 +7,8 @@ For x [rows, features], with running values of decay 0.9 from the steps before:
 
 The paper plots Euclidean distances divided by the number of features. A distance alone depends on the scale of x, so
 each is also written relative to the norm of the running value: that of psi2, var, and for mu that of psi.
-`gamma` is the largest psi2_B / psi2 of all features: Gamma of the update of nu, where the norm divides by psi2.
+`gamma` is the largest psi2_B / (psi2 + epsilon) of all features: for PN, whose psi2 changes in backward, Gamma of the
+update of nu; for others it is of the running value here.
 """
 
 import torch
@@ -31,7 +32,8 @@ class Probe:
         mean, square = x.mean(0), x.square().mean(0)
         variance = (square - mean.square()).clamp_min(0)
         batch = (mean, variance, square)
-        self.row = {}
+        divisor = norm.psi2 + 1e-5 if hasattr(norm, "nu") else self.running[2] + EPSILON if self.running else square
+        self.row = {"gamma": (square / divisor).max().item()}
         if self.running is None:
             self.running = [value.clone() for value in batch]
         else:
@@ -40,7 +42,6 @@ class Probe:
                 distance = (value - old).norm().item()
                 self.row["distance_" + name] = distance / len(mean)
                 self.row["relative_" + name] = distance / max(scale.norm().item(), EPSILON)
-            self.row["gamma"] = (square / (self.running[2] + EPSILON)).max().item()
             for value, old in zip(batch, self.running):
                 old.mul_(DECAY).add_(value, alpha=1 - DECAY)
         y.register_hook(lambda dy: self._backward(norm, x, dy.flatten(0, -2), mean, variance, square))

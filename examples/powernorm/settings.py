@@ -1,7 +1,11 @@
-"""How much each form of the experiment runs. Sizes are in bytes of text, which are tokens."""
+"""The norms that are compared, and how much each form of the experiment runs. Sizes are in bytes of text, which are tokens."""
 
 import dataclasses
 
+TITLES = {
+    "ln": "LN", "rms": "RMS", "bn": "BN", "pnv": "PN-V", "pn": "PN", "pn_released": "PN released", "ln_torch": "LN of torch",
+    "pn_composed": "PN released, composed",
+}
 NORMS = ("ln", "rms", "bn", "pnv", "pn", "pn_released")
 PLACEMENTS = ("pre", "post")
 WATCHED = ("ln", "bn", "pnv", "pn")  # those whose statistics are written, and that meet other batches
@@ -29,7 +33,7 @@ class Config:
 
 FORMS = {
     # about 10 minutes on one core
-    "quick": Config(64, 2, 4, 64, 16, 300, 150, (1e-3, 3e-3, 1e-2), 3, (4,), 32768, 131072, 10,
+    "quick": Config(64, 2, 4, 64, 16, 300, 120, (1e-3, 3e-3, 1e-2, 3e-2), 3, (4,), 32768, 131072, 10,
                     ((1024, 64), (4096, 512)), 15, 0.02),
     # a night on two cores: 2.8 million parameters
     "full": Config(192, 6, 6, 128, 16, 1200, 300, (5e-4, 1e-3, 2e-3, 4e-3), 3, (4, 64), 65536, 262144, 20,

@@ -24,7 +24,9 @@ class Axis:
     def __init__(self, values, start, end, log=False, margin=0.05):
         self.log, self.start, self.end = log, start, end
         values = [math.log10(v) if log else v for v in values if math.isfinite(v) and (v > 0 or not log)] or [0, 1]
-        spread = max(values) - min(values) or abs(values[0]) or 1
+        spread = max(values) - min(values)
+        if not spread:
+            spread, margin = abs(values[0]) or 1, 0.5
         self.low, self.high = min(values) - margin * spread, max(values) + margin * spread
 
     def at(self, value):

@@ -1,0 +1,42 @@
+"""CSV files of raw data, and which learning rates they choose."""
+
+import csv
+import math
+
+
+def append(path, rows):
+    """Writes rows behind those of a CSV; the first one makes its header. Numbers have 7 digits."""
+    if not rows:
+        return
+    fresh = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        if fresh:
+            writer.writeheader()
+        writer.writerows({k: f"{v:.7g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+
+
+def read(path):
+    """Returns the rows of a CSV, with numbers as numbers."""
+    def value(text):
+        try:
+            return int(text)
+        except ValueError:
+            try:
+                return float(text)
+            except ValueError:
+                return text
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def best_rates(runs):
+    """Returns {(norm, placement): the rate of the search whose loss on valid is least}. Ties and loss of all: the smallest."""
+    found = {}
+    for row in sorted((r for r in runs if r["experiment"] == "search"), key=lambda r: r["rate"]):
+        key, loss = (row["norm"], row["placement"]), row["valid"] if math.isfinite(row["valid"]) else math.inf
+        if key not in found or loss < found[key][1]:
+            found[key] = row["rate"], loss
+    return {key: rate for key, (rate, _) in found.items()}

@@ -1,0 +1,157 @@
+"""examples/powernorm runs as a whole on little, and its report says what its raw data say."""
+
+import csv
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/powernorm"
+sys.path.insert(0, str(EXAMPLE))
+
+import findings  # noqa: E402
+import report  # noqa: E402
+
+
+def run(folder, form="--smoke"):
+    program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
+    environment = dict(os.environ, NORMC_BUILD=str(program.parents[1]), NORMC_PYTHON=sys.executable,
+                       XDG_CACHE_HOME=os.environ["NORMC_TEST_CACHE"])
+    done = subprocess.run([EXAMPLE / "run", form, folder, "--offline"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("powernorm")
+    run(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def rows_of(folder, name):
+    with (folder / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def cells(folder, *begin):
+    """Returns the cells of the table's row that begins with these."""
+    lines = (folder / "report.md").read_text().splitlines()
+    found = [re.split(r" (?<!\\)\| ", line[2:-2]) for line in lines if line.startswith("| " + " | ".join(begin) + " |")]
+    assert found, begin
+    return found[0]
+
+
+def test_losses_are_means_of_the_runs(made):
+    runs = [row for row in rows_of(made, "runs") if row["experiment"] == "main"]
+    for norm, title in (("ln", "LN"), ("rms", "RMS"), ("bn", "BN"), ("pnv", "PN-V"), ("pn", "PN"), ("pn_released", "PN released")):
+        for placement in ("pre", "post"):
+            of = [row for row in runs if (row["norm"], row["placement"]) == (norm, placement)]
+            assert len(of) == 2
+            row = cells(made, placement + "-norm", title)
+            for column, cell in zip(("valid", "test", "test_of_batch"), row[5:]):
+                assert float(cell.split()[0]) == pytest.approx(statistics.fmean(float(r[column]) for r in of), abs=6e-5)
+
+
+def test_differences_are_paired_by_seed(made):
+    loss = {(row["norm"], row["seed"]): float(row["test"]) for row in rows_of(made, "runs")
+            if row["experiment"] == "main" and row["placement"] == "post"}
+    pairs = [loss["pn", seed] - loss["ln", seed] for seed in ("0", "1")]
+    evidence = cells(made, "PN is better than LN")[2]
+    mean, low, high = map(float, re.search(r"post-norm: (\S+) \[(\S+), (\S+)\]", evidence).groups())
+    assert mean == pytest.approx(statistics.fmean(pairs), abs=6e-5)
+    # t of one degree of freedom is 12.706, and the deviation of two values half their distance times sqrt(2)
+    assert high - low == pytest.approx(2 * 12.706 * abs(pairs[0] - pairs[1]) / 2, abs=2e-4)
+
+
+def test_the_rate_is_the_best_of_the_search(made):
+    for norm in ("ln", "pn"):
+        search = [r for r in rows_of(made, "runs") if r["experiment"] == "search" and (r["norm"], r["placement"]) == (norm, "pre")]
+        used = {r["rate"] for r in rows_of(made, "runs") if r["experiment"] == "main" and (r["norm"], r["placement"]) == (norm, "pre")}
+        assert len(search) == 2 and used == {min(search, key=lambda r: float(r["valid"]))["rate"]}
+
+
+def test_the_report_follows_from_the_files_alone(copied):
+    names = ["report.md", *(path.name for path in copied.glob("*.svg"))]
+    before = {name: (copied / name).read_bytes() for name in names}
+    for name in names:
+        (copied / name).unlink()
+    report.write(copied)
+    assert len(names) > 10 and {name: (copied / name).read_bytes() for name in names} == before
+
+
+def test_another_number_makes_another_report(copied):
+    rows = rows_of(copied, "runs")
+    changed = next(row for row in rows if row["experiment"] == "main" and (row["norm"], row["placement"]) == ("pn", "post"))
+    before = cells(copied, "post-norm", "PN")
+    changed["test"] = str(float(changed["test"]) + 2)
+    with (copied / "runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    report.write(copied)
+    after = cells(copied, "post-norm", "PN")
+    assert float(after[6].split()[0]) == pytest.approx(float(before[6].split()[0]) + 1, abs=2e-4)
+    assert after[5] == before[5]
+
+
+def test_what_is_proved_holds(made):
+    def largest(check, quantity, begin=""):
+        return max(float(r["value"]) for r in rows_of(made, "theory")
+                   if (r["check"], r["quantity"]) == (check, quantity) and r["case"].startswith(begin))
+
+    assert largest("lemma_2", "error", "float64") < 1e-12
+    for quantity in ("y", "dx", "dgamma", "dbeta", "psi2", "nu"):
+        assert largest("checkpoint", quantity) < 1e-10
+    assert largest("bounded", "gamma", "quiet") < 20 < largest("bounded", "gamma", "outliers each 40")
+    assert largest("bounded", "nu", "outliers each 40, clamped") < 10 < 1e6 < largest("bounded", "nu", "outliers each 40")
+    assert largest("bounded", "nu", "outliers each 40, released") < 10
+
+
+def test_plots_are_svg_with_a_line_for_each_norm(made):
+    plots = {path.name: xml.etree.ElementTree.parse(path).getroot() for path in made.glob("*.svg")}
+    assert all(root.tag == "{http://www.w3.org/2000/svg}svg" for root in plots.values())
+    lines = plots["gradients-post.svg"].findall("{http://www.w3.org/2000/svg}polyline")
+    assert len(lines) == 4 and all(len(line.get("points").split()) == 3 for line in lines)  # 12 steps, a row for each 4
+    text = (made / "report.md").read_text()
+    assert all(f"({name})" in text for name in plots)
+
+
+def test_a_second_call_goes_on(made):
+    before = (made / "runs.csv").read_bytes()
+    assert "bits a byte" not in run(made)
+    assert (made / "runs.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("ours, theirs, verdict", [
+    ((2.0, 2.1, 2.2), (2.5, 2.6, 2.71), "supported"),
+    ((2.5, 2.6, 2.71), (2.0, 2.1, 2.2), "contradicted"),
+    ((2.0, 2.6, 2.2), (2.5, 2.1, 2.3), "open"),
+    ((2.0, 2.1, float("nan")), (2.5, 2.6, 2.7), "open"),
+])
+def test_verdicts(ours, theirs, verdict):
+    runs = [{"experiment": "main", "norm": norm, "placement": "pre", "tokens": 8, "seed": seed, "test": value}
+            for norm, values in (("pn", ours), ("ln", theirs)) for seed, value in enumerate(values)]
+    told, found = findings.ordered(findings.Data(runs, [], [], []), "pn", "ln", "pre")
+    assert found == verdict and ("diverged" in told) == (ours[2] != ours[2])
+
+
+def test_statistics_of_a_claim():
+    assert findings.joined(["open", "open"]) == "open" and findings.joined(["supported", "open"]) == "mixed"
+    rows = [{"norm": norm, "placement": placement, "site": site, "step": step, "distance_psi2": psi2, "max_distance_psi2": psi2,
+             "distance_var": 4.0, "max_distance_var": 4.0}
+            for norm, psi2 in (("pnv", 1.0), ("bn", 9.0)) for placement in ("pre", "post") for site in ("a", "b") for step in (1, 2)]
+    data = findings.Data([], rows, [], [])
+    assert findings.compared(data, "distance_", ("pnv", "psi2"), ("bn", "var"), "")[1] == "supported"
+    assert findings.compared(data, "distance_", ("bn", "psi2"), ("bn", "var"), "")[1] == "contradicted"
