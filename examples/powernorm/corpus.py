@@ -20,7 +20,7 @@ PATTERNS = {
 }
 LICENCES = pathlib.Path("/usr/share/common-licenses")
 BLOCK = 4096  # bytes of text that go into one split together
-CYCLE = 20    # of 20 neighbouring blocks, the last but one is valid and the last is test
+CYCLE = 20  # of 20 neighbouring blocks, the last but one is valid and the last is test
 
 
 def _unpacked(package, cache):
@@ -41,7 +41,9 @@ def _text(package, cache):
     files = [path for path in sorted(folder.glob(PATTERNS[package])) if path.is_file() and not path.is_symlink()]
     if package == "fortunes":
         files = [path for path in files if not path.suffix]  # the others are indices
-    return b"\n".join(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in files)
+    return b"\n".join(
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes() for path in files
+    )
 
 
 def split(text):

@@ -19,6 +19,7 @@ def _alone(norm, rows, features, heads):
     def once():
         x.grad = module.weight.grad = None
         module(x).backward(dy)
+
     return once
 
 
@@ -32,11 +33,12 @@ def _step(norm, placement, config, batch):
     def once():
         loss_of(model, windows).backward()
         optimizer.step(), optimizer.zero_grad()
+
     return once
 
 
 def _timed(functions, rounds, seconds):
-    """Returns {name: [processor seconds of a call for each round]}. All are run in turns, so that they meet the same load."""
+    """Returns {name: [processor seconds of a call for each round]}. All run in turns, so that they meet the same load."""
     repeats = {}
     for name, once in functions.items():
         for _ in range(3):
@@ -46,7 +48,7 @@ def _timed(functions, rounds, seconds):
         repeats[name] = max(1, int(seconds / max(1e-7, time.perf_counter() - begin)))
     times = {name: [] for name in functions}
     for each in range(rounds):
-        order = list(functions)[each % len(functions):] + list(functions)[: each % len(functions)]
+        order = list(functions)[each % len(functions) :] + list(functions)[: each % len(functions)]
         for name in order:
             begin = time.process_time()
             for _ in range(repeats[name]):
@@ -61,7 +63,10 @@ def all_rows(config):
     for count, features in config.shapes:
         functions = {norm: _alone(norm, count, features, config.heads) for norm in NORMS}
         for norm, times in _timed(functions, config.rounds, config.seconds).items():
-            rows += [{"what": f"norm {count}x{features}", "norm": norm, "round": at, "microseconds": 1e6 * t} for at, t in enumerate(times)]
+            rows += [
+                {"what": f"norm {count}x{features}", "norm": norm, "round": at, "microseconds": 1e6 * t}
+                for at, t in enumerate(times)
+            ]
     functions = {norm: _step(norm, "post", config, config.batch) for norm in NORMS}
     for norm, times in _timed(functions, config.rounds, config.seconds).items():
         rows += [{"what": "step", "norm": norm, "round": at, "microseconds": 1e6 * t} for at, t in enumerate(times)]

@@ -1,7 +1,7 @@
 """Runs everything of one form and writes raw data: a CSV for each kind. A second call goes on where the first ended.
 
-    experiment.py OUT [--form quick] [--jobs 1] [--steps N] [--seeds N] [--cache DIR] [--offline]
-                      [--compiler PROGRAM]
+experiment.py OUT [--form quick] [--jobs 1] [--steps N] [--seeds N] [--cache DIR] [--offline]
+                  [--compiler PROGRAM]
 """
 
 import argparse
@@ -28,8 +28,20 @@ KEY = ("experiment", "norm", "placement", "rate", "seed", "steps", "tokens")
 
 
 def searches(config):
-    return [dict(experiment="search", norm=norm, placement=placement, rate=rate, seed=99, steps=config.search_steps, batch=config.batch)
-            for placement in PLACEMENTS for norm in NORMS for rate in config.rates]
+    return [
+        dict(
+            experiment="search",
+            norm=norm,
+            placement=placement,
+            rate=rate,
+            seed=99,
+            steps=config.search_steps,
+            batch=config.batch,
+        )
+        for placement in PLACEMENTS
+        for norm in NORMS
+        for rate in config.rates
+    ]
 
 
 def trials(config, rates):
@@ -37,11 +49,31 @@ def trials(config, rates):
     made = []
     for seed in range(config.seeds):
         for placement in PLACEMENTS:
-            made += [dict(experiment="main", norm=norm, placement=placement, rate=rates[norm, placement], seed=seed, steps=config.steps,
-                          batch=config.batch) for norm in NORMS]
+            made += [
+                dict(
+                    experiment="main",
+                    norm=norm,
+                    placement=placement,
+                    rate=rates[norm, placement],
+                    seed=seed,
+                    steps=config.steps,
+                    batch=config.batch,
+                )
+                for norm in NORMS
+            ]
         for batch in config.batches:
-            made += [dict(experiment="batch", norm=norm, placement="post", rate=rates[norm, "post"], seed=seed,
-                          steps=max(1, config.steps * config.batch // batch), batch=batch) for norm in WATCHED]
+            made += [
+                dict(
+                    experiment="batch",
+                    norm=norm,
+                    placement="post",
+                    rate=rates[norm, "post"],
+                    seed=seed,
+                    steps=max(1, config.steps * config.batch // batch),
+                    batch=batch,
+                )
+                for norm in WATCHED
+            ]
     return made
 
 
@@ -51,7 +83,9 @@ _process = {}
 def prepare(splits, config, compiler):
     torch.set_num_threads(1)
     normc.compiler(compiler)
-    _process.update(splits={name: torch.from_numpy(data.astype("int64")) for name, data in splits.items()}, config=config)
+    _process.update(
+        splits={name: torch.from_numpy(data.astype("int64")) for name, data in splits.items()}, config=config
+    )
 
 
 def execute(run):
@@ -60,27 +94,44 @@ def execute(run):
     name, config = run.pop("experiment"), _process["config"]
     watched = name == "main" and run["seed"] == 0
     probe = config.every if watched and run["norm"] in WATCHED else 0
-    return name, training.train(_process["splits"], config, **run, probe=probe, track=config.every * 3 if watched else 0)
+    return name, training.train(
+        _process["splits"], config, **run, probe=probe, track=config.every * 3 if watched else 0
+    )
 
 
 def run_all(pool, runs, out, config):
     done = {tuple(row[name] for name in KEY) for row in read(out / "runs.csv")}
-    left = [run for run in runs if tuple({**run, "tokens": run["batch"] * config.context}[name] for name in KEY) not in done]
+    left = [
+        run for run in runs if tuple({**run, "tokens": run["batch"] * config.context}[name] for name in KEY) not in done
+    ]
     begin = time.time()
     for at, (name, (row, curve, statistics)) in enumerate(pool(execute, left)):
         append(out / "curves.csv", curve)
         append(out / "statistics.csv", statistics)
         append(out / "runs.csv", [{"experiment": name, **row}])
-        print(f"{at + 1} of {len(left)} after {time.time() - begin:.0f} s: {name} {row['placement']} {row['norm']} "
-              f"rate {row['rate']:g} seed {row['seed']}: test {row['test']:.4f} bits a byte", flush=True)
+        print(
+            f"{at + 1} of {len(left)} after {time.time() - begin:.0f} s: {name} {row['placement']} {row['norm']} "
+            f"rate {row['rate']:g} seed {row['seed']}: test {row['test']:.4f} bits a byte",
+            flush=True,
+        )
 
 
 def machine(config, form, jobs, command):
     lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
     model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return {"processor": model, "processors": os.cpu_count(), "load": os.getloadavg()[0], "system": platform.system(), "python": platform.python_version(),
-            "torch": torch.__version__, "form": form, "jobs": jobs, "date": time.strftime("%Y-%m-%d"), "command": command,
-            "config": dataclasses.asdict(config)}
+    return {
+        "processor": model,
+        "processors": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "form": form,
+        "jobs": jobs,
+        "date": time.strftime("%Y-%m-%d"),
+        "command": command,
+        "config": dataclasses.asdict(config),
+    }
 
 
 def main():
@@ -90,13 +141,17 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="processes that train, with one thread each")
     parser.add_argument("--steps", type=int, help="in place of the form's; the search runs for half as many")
     parser.add_argument("--seeds", type=int, help="in place of the form's")
-    parser.add_argument("--cache", default=pathlib.Path.home() / ".cache" / "normc-corpus", help="where packages of text lie")
+    parser.add_argument(
+        "--cache", default=pathlib.Path.home() / ".cache" / "normc-corpus", help="where packages of text lie"
+    )
     parser.add_argument("--compiler", default="", help="the program normc")
     parser.add_argument("--offline", action="store_true", help="trains on the system's licences and fetches nothing")
     args = parser.parse_args()
     config = FORMS[args.form]
     if args.steps:
-        config = dataclasses.replace(config, steps=args.steps, search_steps=args.steps // 2, every=max(1, args.steps // 30))
+        config = dataclasses.replace(
+            config, steps=args.steps, search_steps=args.steps // 2, every=max(1, args.steps // 30)
+        )
     if args.seeds:
         config = dataclasses.replace(config, seeds=args.seeds)
     changed = "".join(f" --{name} {getattr(args, name)}" for name in ("steps", "seeds") if getattr(args, name))
@@ -112,9 +167,13 @@ def main():
         append(args.out / "corpus.csv", sources)
     before.write_text(json.dumps(about, indent=1) + "\n")
     workers = args.jobs > 1 and concurrent.futures.ProcessPoolExecutor(
-        args.jobs, multiprocessing.get_context("spawn"), prepare, (splits, config, args.compiler))
+        args.jobs, multiprocessing.get_context("spawn"), prepare, (splits, config, args.compiler)
+    )
     pool = workers.map if workers else map
-    for name, rows in {"theory": lambda: theory.all_rows(args.form == "smoke"), "cost": lambda: cost.all_rows(config)}.items():
+    for name, rows in {
+        "theory": lambda: theory.all_rows(args.form == "smoke"),
+        "cost": lambda: cost.all_rows(config),
+    }.items():
         if not (args.out / f"{name}.csv").exists():
             append(args.out / f"{name}.csv", rows())
     run_all(pool, searches(config), args.out, config)

@@ -1,6 +1,5 @@
 """A decoder-only transformer over bytes, with any norm in front of its layers or behind their sums."""
 
-import torch
 from torch import nn
 
 import norms
@@ -61,5 +60,9 @@ class Decoder(nn.Module):
 
     def sites(self):
         """Returns {name: norm} in the order of the forward."""
-        found = {f"{at}.{part}": norm for at, block in enumerate(self.blocks) for part, norm in zip(("attention", "mlp"), block.norms)}
+        found = {
+            f"{at}.{part}": norm
+            for at, block in enumerate(self.blocks)
+            for part, norm in zip(("attention", "mlp"), block.norms)
+        }
         return found if isinstance(self.last, nn.Identity) else {**found, "last": self.last}

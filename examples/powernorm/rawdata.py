@@ -18,6 +18,7 @@ def append(path, rows):
 
 def read(path):
     """Returns the rows of a CSV, with numbers as numbers."""
+
     def value(text):
         try:
             return int(text)
@@ -26,6 +27,7 @@ def read(path):
                 return float(text)
             except ValueError:
                 return text
+
     if not path.exists():
         return []
     with path.open(newline="") as file:
@@ -33,7 +35,7 @@ def read(path):
 
 
 def best_rates(runs):
-    """Returns {(norm, placement): the rate of the search whose loss on valid is least}. Ties and loss of all: the smallest."""
+    """Returns {(norm, placement): the rate whose loss on valid is least}. Where all diverged it is the smallest."""
     found = {}
     for row in sorted((r for r in runs if r["experiment"] == "search"), key=lambda r: r["rate"]):
         key, loss = (row["norm"], row["placement"]), row["valid"] if math.isfinite(row["valid"]) else math.inf

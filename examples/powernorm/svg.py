@@ -30,7 +30,9 @@ class Axis:
         self.low, self.high = min(values) - margin * spread, max(values) + margin * spread
 
     def at(self, value):
-        return self.start + ((math.log10(value) if self.log else value) - self.low) / (self.high - self.low) * (self.end - self.start)
+        return self.start + ((math.log10(value) if self.log else value) - self.low) / (self.high - self.low) * (
+            self.end - self.start
+        )
 
     def ticks(self):
         """Returns pairs of a pixel and its text."""
@@ -44,19 +46,24 @@ def _text(x, y, content, anchor="middle", more=""):
 
 def _frame(title, x_title, y_title, y_axis, x_ticks, names):
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-             'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="#ffffff"/>',
-             _text((LEFT + right) / 2, 18, title, more='font-size="13" font-weight="bold"'),
-             f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#333"/>',
-             _text((LEFT + right) / 2, HEIGHT - 10, x_title),
-             _text(16, (TOP + bottom) / 2, y_title, more=f'transform="rotate(-90 16 {(TOP + bottom) / 2})"')]
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        'font-family="sans-serif" font-size="11">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        _text((LEFT + right) / 2, 18, title, more='font-size="13" font-weight="bold"'),
+        f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#333"/>',
+        _text((LEFT + right) / 2, HEIGHT - 10, x_title),
+        _text(16, (TOP + bottom) / 2, y_title, more=f'transform="rotate(-90 16 {(TOP + bottom) / 2})"'),
+    ]
     for y, label in y_axis.ticks():
         parts += [f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#e4e4e4"/>', _text(LEFT - 6, y + 4, label, "end")]
     parts += [_text(x, bottom + 16, label) for x, label in x_ticks]
     for at, name in enumerate(names):
         y = TOP + 12 + 17 * at
-        parts += [f'<rect x="{right + 12}" y="{y - 8}" width="14" height="4" fill="{COLORS[at % len(COLORS)]}"/>',
-                  _text(right + 31, y - 2, name, "start")]
+        parts += [
+            f'<rect x="{right + 12}" y="{y - 8}" width="14" height="4" fill="{COLORS[at % len(COLORS)]}"/>',
+            _text(right + 31, y - 2, name, "start"),
+        ]
     return parts
 
 
@@ -86,6 +93,8 @@ def intervals(title, y_title, labels, series, log=False):
                 continue
             x += (at - (len(series) - 1) / 2) * min(12, 0.8 * place / len(series))
             middle, low, high = map(y_axis.at, point)
-            parts += [f'<path d="M{x:.1f} {low:.1f}V{high:.1f}" stroke="{color}"/>',
-                      f'<circle cx="{x:.1f}" cy="{middle:.1f}" r="3.5" fill="{color}"/>']
+            parts += [
+                f'<path d="M{x:.1f} {low:.1f}V{high:.1f}" stroke="{color}"/>',
+                f'<circle cx="{x:.1f}" cy="{middle:.1f}" r="3.5" fill="{color}"/>',
+            ]
     return "\n".join([*parts, "</svg>", ""])

@@ -15,7 +15,10 @@ UNSTABLE = 2 / (1 - DECAY)  # nu is multiplied by 1 - (1 - decay) Gamma: above t
 
 
 def _rows(check, case, step, **values):
-    return [{"check": check, "case": case, "step": step, "quantity": name, "value": float(value)} for name, value in values.items()]
+    return [
+        {"check": check, "case": case, "step": step, "quantity": name, "value": float(value)}
+        for name, value in values.items()
+    ]
 
 
 def lemma_2(cases=20):
@@ -32,7 +35,10 @@ def lemma_2(cases=20):
             norm = nt.PowerNormV(features, eps=epsilon, dtype=dtype)
             with torch.no_grad():
                 norm.weight.normal_(1, 0.5)
-            x = (torch.randn(count, features, dtype=dtype) * torch.rand(features, dtype=dtype).add(0.1) + torch.randn(features, dtype=dtype)).requires_grad_()
+            x = (
+                torch.randn(count, features, dtype=dtype) * torch.rand(features, dtype=dtype).add(0.1)
+                + torch.randn(features, dtype=dtype)
+            ).requires_grad_()
             dy = torch.randn(count, features, dtype=dtype) + 0.5 * x.detach()
             norm(x).backward(dy)
             wide, g, dx = x.detach().double(), dy.double(), x.grad.double()
@@ -40,8 +46,13 @@ def lemma_2(cases=20):
             taken = (g * wide / psi).sum(0).square() / count
             wanted = norm.weight.detach().double().square() / psi.square() * (g.square().sum(0) - taken)
             error = ((dx.square().sum(0) - wanted) / wanted).abs().max()
-            rows += _rows("lemma_2", f"{str(dtype)[6:]} {count}x{features} seed {case}", 0, error=error,
-                          taken=(taken / g.square().sum(0)).min())
+            rows += _rows(
+                "lemma_2",
+                f"{str(dtype)[6:]} {count}x{features} seed {case}",
+                0,
+                error=error,
+                taken=(taken / g.square().sum(0)).min(),
+            )
     return rows
 
 
@@ -56,10 +67,16 @@ def stream(norm, scale_of, steps, every, seed=0, rows=64, features=32):
         dy = torch.randn(rows, features) + torch.sign(x.detach())
         psi2 = norm.psi2.clone()
         norm(x).backward(dy)
-        seen = {"dx": x.grad.norm(dim=0).max().item(), "nu": norm.nu.abs().max().item(),
-                "gamma": ((norm.psi2 - DECAY * psi2) / (1 - DECAY) / (psi2 + 1e-5)).max().item()}
+        seen = {
+            "dx": x.grad.norm(dim=0).max().item(),
+            "nu": norm.nu.abs().max().item(),
+            "gamma": ((norm.psi2 - DECAY * psi2) / (1 - DECAY) / (psi2 + 1e-5)).max().item(),
+        }
         finite = all(map(math.isfinite, seen.values()))
-        largest = {name: max(value, largest.get(name, 0.0)) if math.isfinite(value) else math.inf for name, value in seen.items()}
+        largest = {
+            name: max(value, largest.get(name, 0.0)) if math.isfinite(value) else math.inf
+            for name, value in seen.items()
+        }
         if (step + 1) % every == 0 or not finite:
             yield step + 1, largest
             largest = {}
@@ -70,13 +87,18 @@ def stream(norm, scale_of, steps, every, seed=0, rows=64, features=32):
 def bounded(steps=2000, every=20):
     """Gradients of PN over long runs: quiet data, rare outliers, outliers so often that nu grows, and those with Gamma
     limited by `clamp_gamma`, an option of this project."""
+
     def bursts(period):
         return lambda step: 30.0 if step % period == period - 1 else 1.0
 
     clamped = nt.norm(str(norms.CLAMPED), 32)
-    cases = {"quiet": (nt.PowerNorm(32), lambda step: 1.0), "outliers each 200": (nt.PowerNorm(32), bursts(200)),
-             "outliers each 40": (nt.PowerNorm(32), bursts(40)), "outliers each 40, clamped": (clamped, bursts(40)),
-             "outliers each 40, released": (nt.PowerNorm(32, heads=4, warmup_iters=0), bursts(40))}
+    cases = {
+        "quiet": (nt.PowerNorm(32), lambda step: 1.0),
+        "outliers each 200": (nt.PowerNorm(32), bursts(200)),
+        "outliers each 40": (nt.PowerNorm(32), bursts(40)),
+        "outliers each 40, clamped": (clamped, bursts(40)),
+        "outliers each 40, released": (nt.PowerNorm(32, heads=4, warmup_iters=0), bursts(40)),
+    }
     rows = []
     for case, (norm, scale_of) in cases.items():
         for step, values in stream(norm, scale_of, steps, every):
@@ -109,11 +131,13 @@ def checkpoint(steps=60, loaded_at=30, warmup=20):
                 continue
             outs[0] += [theirs.running_phi.view(-1), (1 - theirs.alpha_bkw) * theirs.ema_gz.view(-1)]
             outs[1] += [ours.psi2, ours.nu]
-            errors = {name: (a - b).abs().max() / a.abs().max() for name, a, b in
-                      zip(("y", "dx", "dgamma", "dbeta", "psi2", "nu"), *outs)}
+            errors = {
+                name: (a - b).abs().max() / a.abs().max()
+                for name, a, b in zip(("y", "dx", "dgamma", "dbeta", "psi2", "nu"), *outs)
+            }
             rows += _rows("checkpoint", case, step + 1, **errors)
     return rows
 
 
 def all_rows(quick=False):
-    return lemma_2(4 if quick else 20) + bounded(*((200, 20) if quick else (2000, 20))) + checkpoint()
+    return lemma_2(4 if quick else 20) + bounded(*((400, 20) if quick else (2000, 20))) + checkpoint()

@@ -73,11 +73,18 @@ def train(splits, config, norm, placement, rate, seed, steps, batch, probe=0, tr
     torch.manual_seed(seed)
     warmup = max(1, steps // 5)
     model = Decoder(norm, placement, config.width, config.layers, config.heads, config.context, warmup)
-    labels = {"norm": norm, "placement": placement, "rate": rate, "seed": seed, "steps": steps, "tokens": batch * config.context}
+    labels = {
+        "norm": norm,
+        "placement": placement,
+        "rate": rate,
+        "seed": seed,
+        "steps": steps,
+        "tokens": batch * config.context,
+    }
     log = Log(model, probe, labels) if probe else None
     optimizer = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.98), weight_decay=0.01)
     batches = torch.Generator().manual_seed(1000 + seed)
-    data, curve, took, diverged, first, recent = splits["train"], [], 0.0, 0, None, []
+    data, curve, took, diverged, recent = splits["train"], [], 0.0, 0, []
     offsets = torch.arange(config.context + 1)
     for step in range(steps):
         at = torch.randint(len(data) - config.context - 1, (batch, 1), generator=batches)
@@ -91,7 +98,6 @@ def train(splits, config, norm, placement, rate, seed, steps, batch, probe=0, tr
         optimizer.step(), optimizer.zero_grad()
         took += time.process_time() - begin
         value = loss.item()
-        first = value if first is None else first
         if not (math.isfinite(value) and finite):
             diverged = step + 1
             break
@@ -101,9 +107,19 @@ def train(splits, config, norm, placement, rate, seed, steps, batch, probe=0, tr
         if track and (step + 1) % track == 0:
             valid = bits_per_byte(model, splits["valid"], config.context, config.valid)
             curve.append({**labels, "step": step + 1, "train": sum(recent) / len(recent) / math.log(2), "valid": valid})
-    result = {**labels, "parameters": sum(p.numel() for p in model.parameters()), "diverged": diverged, "milliseconds": 1e3 * took / (step + 1)}
+    result = {
+        **labels,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "diverged": diverged,
+        "milliseconds": 1e3 * took / (step + 1),
+    }
     result["train"] = math.nan if diverged else sum(recent) / len(recent) / math.log(2)
     for name, split, of_batch in (("valid", "valid", False), ("test", "test", False), ("test_of_batch", "test", True)):
-        result[name] = math.nan if diverged else bits_per_byte(
-            model, splits[split], config.context, getattr(config, split), of_batch, batch if of_batch else EVALUATED)
+        result[name] = (
+            math.nan
+            if diverged
+            else bits_per_byte(
+                model, splits[split], config.context, getattr(config, split), of_batch, batch if of_batch else EVALUATED
+            )
+        )
     return result, curve, log.rows if log else []

@@ -21,8 +21,12 @@ import report  # noqa: E402
 
 def run(folder, form="--smoke"):
     program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
-    environment = dict(os.environ, NORMC_BUILD=str(program.parents[1]), NORMC_PYTHON=sys.executable,
-                       XDG_CACHE_HOME=os.environ["NORMC_TEST_CACHE"])
+    environment = dict(
+        os.environ,
+        NORMC_BUILD=str(program.parents[1]),
+        NORMC_PYTHON=sys.executable,
+        XDG_CACHE_HOME=os.environ["NORMC_TEST_CACHE"],
+    )
     done = subprocess.run([EXAMPLE / "run", form, folder, "--offline"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -55,7 +59,14 @@ def cells(folder, *begin):
 
 def test_losses_are_means_of_the_runs(made):
     runs = [row for row in rows_of(made, "runs") if row["experiment"] == "main"]
-    for norm, title in (("ln", "LN"), ("rms", "RMS"), ("bn", "BN"), ("pnv", "PN-V"), ("pn", "PN"), ("pn_released", "PN released")):
+    for norm, title in (
+        ("ln", "LN"),
+        ("rms", "RMS"),
+        ("bn", "BN"),
+        ("pnv", "PN-V"),
+        ("pn", "PN"),
+        ("pn_released", "PN released"),
+    ):
         for placement in ("pre", "post"):
             of = [row for row in runs if (row["norm"], row["placement"]) == (norm, placement)]
             assert len(of) == 2
@@ -65,8 +76,11 @@ def test_losses_are_means_of_the_runs(made):
 
 
 def test_differences_are_paired_by_seed(made):
-    loss = {(row["norm"], row["seed"]): float(row["test"]) for row in rows_of(made, "runs")
-            if row["experiment"] == "main" and row["placement"] == "post"}
+    loss = {
+        (row["norm"], row["seed"]): float(row["test"])
+        for row in rows_of(made, "runs")
+        if row["experiment"] == "main" and row["placement"] == "post"
+    }
     pairs = [loss["pn", seed] - loss["ln", seed] for seed in ("0", "1")]
     evidence = cells(made, "PN is better than LN")[2]
     mean, low, high = map(float, re.search(r"post-norm: (\S+) \[(\S+), (\S+)\]", evidence).groups())
@@ -77,8 +91,16 @@ def test_differences_are_paired_by_seed(made):
 
 def test_the_rate_is_the_best_of_the_search(made):
     for norm in ("ln", "pn"):
-        search = [r for r in rows_of(made, "runs") if r["experiment"] == "search" and (r["norm"], r["placement"]) == (norm, "pre")]
-        used = {r["rate"] for r in rows_of(made, "runs") if r["experiment"] == "main" and (r["norm"], r["placement"]) == (norm, "pre")}
+        search = [
+            r
+            for r in rows_of(made, "runs")
+            if r["experiment"] == "search" and (r["norm"], r["placement"]) == (norm, "pre")
+        ]
+        used = {
+            r["rate"]
+            for r in rows_of(made, "runs")
+            if r["experiment"] == "main" and (r["norm"], r["placement"]) == (norm, "pre")
+        }
         assert len(search) == 2 and used == {min(search, key=lambda r: float(r["valid"]))["rate"]}
 
 
@@ -93,7 +115,9 @@ def test_the_report_follows_from_the_files_alone(copied):
 
 def test_another_number_makes_another_report(copied):
     rows = rows_of(copied, "runs")
-    changed = next(row for row in rows if row["experiment"] == "main" and (row["norm"], row["placement"]) == ("pn", "post"))
+    changed = next(
+        row for row in rows if row["experiment"] == "main" and (row["norm"], row["placement"]) == ("pn", "post")
+    )
     before = cells(copied, "post-norm", "PN")
     changed["test"] = str(float(changed["test"]) + 2)
     with (copied / "runs.csv").open("w", newline="") as file:
@@ -108,14 +132,19 @@ def test_another_number_makes_another_report(copied):
 
 def test_what_is_proved_holds(made):
     def largest(check, quantity, begin=""):
-        return max(float(r["value"]) for r in rows_of(made, "theory")
-                   if (r["check"], r["quantity"]) == (check, quantity) and r["case"].startswith(begin))
+        return max(
+            float(r["value"])
+            for r in rows_of(made, "theory")
+            if (r["check"], r["quantity"]) == (check, quantity) and r["case"].startswith(begin)
+        )
 
     assert largest("lemma_2", "error", "float64") < 1e-12
     for quantity in ("y", "dx", "dgamma", "dbeta", "psi2", "nu"):
         assert largest("checkpoint", quantity) < 1e-10
     assert largest("bounded", "gamma", "quiet") < 20 < largest("bounded", "gamma", "outliers each 40")
-    assert largest("bounded", "nu", "outliers each 40, clamped") < 10 < 1e6 < largest("bounded", "nu", "outliers each 40")
+    assert (
+        largest("bounded", "nu", "outliers each 40, clamped") < 10 < 1e6 < largest("bounded", "nu", "outliers each 40")
+    )
     assert largest("bounded", "nu", "outliers each 40, released") < 10
 
 
@@ -134,24 +163,43 @@ def test_a_second_call_goes_on(made):
     assert (made / "runs.csv").read_bytes() == before
 
 
-@pytest.mark.parametrize("ours, theirs, verdict", [
-    ((2.0, 2.1, 2.2), (2.5, 2.6, 2.71), "supported"),
-    ((2.5, 2.6, 2.71), (2.0, 2.1, 2.2), "contradicted"),
-    ((2.0, 2.6, 2.2), (2.5, 2.1, 2.3), "open"),
-    ((2.0, 2.1, float("nan")), (2.5, 2.6, 2.7), "open"),
-])
+@pytest.mark.parametrize(
+    "ours, theirs, verdict",
+    [
+        ((2.0, 2.1, 2.2), (2.5, 2.6, 2.71), "supported"),
+        ((2.5, 2.6, 2.71), (2.0, 2.1, 2.2), "contradicted"),
+        ((2.0, 2.6, 2.2), (2.5, 2.1, 2.3), "open"),
+        ((2.0, 2.1, float("nan")), (2.5, 2.6, 2.7), "open"),
+    ],
+)
 def test_verdicts(ours, theirs, verdict):
-    runs = [{"experiment": "main", "norm": norm, "placement": "pre", "tokens": 8, "seed": seed, "test": value}
-            for norm, values in (("pn", ours), ("ln", theirs)) for seed, value in enumerate(values)]
+    runs = [
+        {"experiment": "main", "norm": norm, "placement": "pre", "tokens": 8, "seed": seed, "test": value}
+        for norm, values in (("pn", ours), ("ln", theirs))
+        for seed, value in enumerate(values)
+    ]
     told, found = findings.ordered(findings.Data(runs, [], [], []), "pn", "ln", "pre")
     assert found == verdict and ("diverged" in told) == (ours[2] != ours[2])
 
 
 def test_statistics_of_a_claim():
     assert findings.joined(["open", "open"]) == "open" and findings.joined(["supported", "open"]) == "mixed"
-    rows = [{"norm": norm, "placement": placement, "site": site, "step": step, "distance_psi2": psi2, "max_distance_psi2": psi2,
-             "distance_var": 4.0, "max_distance_var": 4.0}
-            for norm, psi2 in (("pnv", 1.0), ("bn", 9.0)) for placement in ("pre", "post") for site in ("a", "b") for step in (1, 2)]
+    rows = [
+        {
+            "norm": norm,
+            "placement": placement,
+            "site": site,
+            "step": step,
+            "distance_psi2": psi2,
+            "max_distance_psi2": psi2,
+            "distance_var": 4.0,
+            "max_distance_var": 4.0,
+        }
+        for norm, psi2 in (("pnv", 1.0), ("bn", 9.0))
+        for placement in ("pre", "post")
+        for site in ("a", "b")
+        for step in (1, 2)
+    ]
     data = findings.Data([], rows, [], [])
     assert findings.compared(data, "distance_", ("pnv", "psi2"), ("bn", "var"), "")[1] == "supported"
     assert findings.compared(data, "distance_", ("bn", "psi2"), ("bn", "var"), "")[1] == "contradicted"
