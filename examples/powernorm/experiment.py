@@ -27,54 +27,34 @@ from settings import FORMS, NORMS, PLACEMENTS, WATCHED
 KEY = ("experiment", "norm", "placement", "rate", "seed", "steps", "tokens")
 
 
+def compared(config):
+    """Returns the (experiment, norm, placement, batch) that are compared, each at a learning rate of its own."""
+    base = [("main", norm, placement, config.batch) for placement in PLACEMENTS for norm in NORMS]
+    return base + [("batch", norm, "post", batch) for batch in config.batches for norm in WATCHED]
+
+
+def run_of(config, experiment, norm, placement, batch, rate, seed, steps):
+    """steps: those with the form's own batch. Other batches take as many bytes in all."""
+    steps = max(1, steps * config.batch // batch)
+    return dict(experiment=experiment, norm=norm, placement=placement, rate=rate, seed=seed, steps=steps, batch=batch)
+
+
 def searches(config):
     return [
-        dict(
-            experiment="search",
-            norm=norm,
-            placement=placement,
-            rate=rate,
-            seed=99,
-            steps=config.search_steps,
-            batch=config.batch,
-        )
-        for placement in PLACEMENTS
-        for norm in NORMS
+        run_of(config, "search", *case, rate=rate, seed=99, steps=config.search_steps)
+        for _, *case in compared(config)
         for rate in config.rates
     ]
 
 
 def trials(config, rates):
     """Returns the runs behind the search: seeds outermost, so that a part of them is a complete comparison."""
-    made = []
-    for seed in range(config.seeds):
-        for placement in PLACEMENTS:
-            made += [
-                dict(
-                    experiment="main",
-                    norm=norm,
-                    placement=placement,
-                    rate=rates[norm, placement],
-                    seed=seed,
-                    steps=config.steps,
-                    batch=config.batch,
-                )
-                for norm in NORMS
-            ]
-        for batch in config.batches:
-            made += [
-                dict(
-                    experiment="batch",
-                    norm=norm,
-                    placement="post",
-                    rate=rates[norm, "post"],
-                    seed=seed,
-                    steps=max(1, config.steps * config.batch // batch),
-                    batch=batch,
-                )
-                for norm in WATCHED
-            ]
-    return made
+    return [
+        run_of(config, *case, rate=rates[norm, placement, batch * config.context], seed=seed, steps=config.steps)
+        for seed in range(config.seeds)
+        for case in compared(config)
+        for _, norm, placement, batch in [case]
+    ]
 
 
 _process = {}
@@ -134,6 +114,11 @@ def machine(config, form, jobs, command):
     }
 
 
+def settled(config):
+    """Returns the settings that all runs of a folder share: those but the number of seeds, which may grow."""
+    return {name: json.dumps(value) for name, value in config.items() if name != "seeds"}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=pathlib.Path)
@@ -158,7 +143,7 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     about = machine(config, args.form, args.jobs, f"examples/powernorm/run --{args.form}{changed}")
     before = args.out / "machine.json"
-    if before.exists() and json.loads(before.read_text())["config"] != json.loads(json.dumps(about["config"])):
+    if before.exists() and settled(json.loads(before.read_text())["config"]) != settled(about["config"]):
         parser.error(f"{args.out} holds data of other settings; name another folder, or remove it")
     begin = time.time()
     splits, sources = corpus.load(args.cache, () if args.offline else corpus.PACKAGES)

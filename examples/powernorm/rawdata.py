@@ -35,10 +35,11 @@ def read(path):
 
 
 def best_rates(runs):
-    """Returns {(norm, placement): the rate whose loss on valid is least}. Where all diverged it is the smallest."""
+    """Returns {(norm, placement, tokens): the rate whose loss on valid is least}. Where all diverged it is the smallest."""
     found = {}
-    for row in sorted((r for r in runs if r["experiment"] == "search"), key=lambda r: r["rate"]):
-        key, loss = (row["norm"], row["placement"]), row["valid"] if math.isfinite(row["valid"]) else math.inf
+    for row in sorted((row for row in runs if row["experiment"] == "search"), key=lambda row: row["rate"]):
+        key = row["norm"], row["placement"], row["tokens"]
+        loss = row["valid"] if math.isfinite(row["valid"]) else math.inf
         if key not in found or loss < found[key][1]:
             found[key] = row["rate"], loss
     return {key: rate for key, (rate, _) in found.items()}

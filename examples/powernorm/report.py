@@ -20,55 +20,41 @@ def table(head, rows):
     return lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows] + [""]
 
 
-def losses(data, rates, norms):
-    rows = []
+def losses(data, rates, norms, tokens):
+    rows, ranked = [], []
     for placement in ("post", "pre"):
+        means = {norm: interval(list(data.losses(norm, placement).values()))[0] for norm in norms}
+        ranks = sorted((norm for norm in norms if math.isfinite(means[norm])), key=means.get)
+        ranked.append(
+            f"From the least mean on test to the largest, {DESIGN[placement]}: {', '.join(TITLES[n] for n in ranks)}"
+        )
         for norm in norms:
             runs = [
                 row
                 for row in data.runs
-                if row["experiment"] == "main" and (row["norm"], row["placement"]) == (norm, placement)
+                if (row["experiment"], row["norm"], row["placement"]) == ("main", norm, placement)
             ]
             cells = [shown(interval([row[column] for row in runs])) for column in ("valid", "test", "test_of_batch")]
-            rows.append(
-                (
-                    DESIGN[placement],
-                    TITLES[norm],
-                    f"{rates[norm, placement]:g}",
-                    len(runs),
-                    sum(row["diverged"] > 0 for row in runs),
-                    *cells,
-                )
-            )
-    return table(
-        ("placement", "norm", "rate", "runs", "diverged", "valid", "test", "test, statistics of the batch"), rows
-    )
+            head = DESIGN[placement], TITLES[norm], f"{rates[norm, placement, tokens]:g}", len(runs)
+            rows.append((*head, sum(row["diverged"] > 0 for row in runs), *cells))
+    titles = ("placement", "norm", "rate", "runs", "diverged", "valid", "test", "test, statistics of the batch")
+    return table(titles, rows) + ["; ".join(ranked) + ".", ""]
 
 
 def search(data, rates):
     """The grid of learning rates. Says where the best one is at its edge."""
-    grid = sorted({row["rate"] for row in data.runs if row["experiment"] == "search"})
-    found = {
-        (row["norm"], row["placement"], row["rate"]): row["valid"] for row in data.runs if row["experiment"] == "search"
-    }
+    runs = [row for row in data.runs if row["experiment"] == "search"]
+    grid = sorted({row["rate"] for row in runs})
+    found = {(row["norm"], row["placement"], row["tokens"], row["rate"]): row["valid"] for row in runs}
     rows, edges = [], []
-    for (norm, placement), best in rates.items():
-        cells = [found.get((norm, placement, rate), math.nan) for rate in grid]
-        rows.append(
-            (
-                DESIGN[placement],
-                TITLES[norm],
-                *(f"**{c:.4f}**" if rate == best else f"{c:.4f}" for rate, c in zip(grid, cells)),
-            )
-        )
+    for (norm, placement, tokens), best in rates.items():
+        cells = [found.get((norm, placement, tokens, rate), math.nan) for rate in grid]
+        marks = [f"**{cell:.4f}**" if rate == best else f"{cell:.4f}" for rate, cell in zip(grid, cells)]
+        rows.append((tokens, DESIGN[placement], TITLES[norm], *marks))
         if best in (grid[0], grid[-1]):
-            edges.append(f"{TITLES[norm]} {DESIGN[placement]} ({best:g})")
-    told = (
-        f"The best rate is at an edge of the grid for: {', '.join(edges)}."
-        if edges
-        else "No best rate is at an edge of the grid."
-    )
-    return table(("placement", "norm", *(f"{rate:g}" for rate in grid)), rows) + [told, ""]
+            edges.append(f"{TITLES[norm]} {DESIGN[placement]} with {tokens} bytes ({best:g})")
+    told = f"At an edge of the grid is the best rate of {', '.join(edges)}." if edges else "No best rate is at an edge."
+    return table(("bytes a step", "placement", "norm", *(f"{rate:g}" for rate in grid)), sorted(rows)) + [told, ""]
 
 
 def of_batches(data):
@@ -111,9 +97,9 @@ def introduction(about, parameters):
         f"A decoder of {config['layers']} layers, {config['width']} features and {config['heads']} heads that sees "
         f"{config['context']} bytes: {parameters} parameters. {config['steps']} steps of {config['batch']} sequences, "
         f"{config['seeds']} seeds; with equal seeds all norms see the same batches. AdamW without clipping of gradients; "
-        "the learning rate rises over a fifth of the steps and falls as a cosine. It is searched for each norm and "
-        f"placement, by runs of {config['search_steps']} steps. Losses are in bits a byte; brackets hold 95 % of Student's t over "
-        "seeds, without a correction for many comparisons.",
+        "the learning rate rises over a fifth of the steps and falls as a cosine. It is searched for each norm, "
+        f"placement and batch, by runs of {config['search_steps']} steps. Losses are in bits a byte; brackets hold 95 % "
+        "of Student's t over seeds, without a correction for many comparisons.",
         "",
         "So small a model and so few steps say what these norms do here; they do not refute results of larger ones.",
         "",
@@ -145,7 +131,7 @@ def write(folder):
     parameters = next(row["parameters"] for row in data.runs if row["experiment"] == "main")
     batch_table, batches = of_batches(data)
     sections = {
-        "Losses": losses(data, rates, norms),
+        "Losses": losses(data, rates, norms, config["batch"] * config["context"]),
         "Learning rates": ["Loss on valid; the best is bold.", "", *search(data, rates)],
         "Bytes a step": ["Post-norm, loss on test, with as many bytes in all.", "", *batch_table],
         "Time": [

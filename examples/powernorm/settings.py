@@ -40,7 +40,7 @@ class Config:
 FORMS = {
     # about 10 minutes on one core
     "quick": Config(
-        width=64, layers=2, heads=4, context=64, batch=16, steps=300, search_steps=120, rates=(1e-3, 3e-3, 1e-2, 3e-2),
+        width=64, layers=2, heads=4, context=64, batch=16, steps=300, search_steps=120, rates=(1.5e-3, 3.5e-3, 8e-3, 1.8e-2),
         seeds=3, batches=(4,), valid=32768, test=131072, every=10,
         shapes=((1024, 64), (4096, 512)), rounds=15, seconds=0.02,
     ),

@@ -4,7 +4,7 @@ import html
 import math
 
 COLORS = ("#1f6fb4", "#d9541e", "#2e8b57", "#8a4fb0", "#8c6d1f", "#c2478c", "#555555", "#20a0a8")
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 70, 150, 34, 46
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 690, 360, 70, 200, 34, 46
 
 
 def _ticks(low, high, log):

@@ -15,11 +15,11 @@ import pytest
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/powernorm"
 sys.path.insert(0, str(EXAMPLE))
 
-import findings  # noqa: E402
+import evidence  # noqa: E402
 import report  # noqa: E402
 
 
-def run(folder, form="--smoke"):
+def run(folder, *options):
     program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
     environment = dict(
         os.environ,
@@ -27,7 +27,8 @@ def run(folder, form="--smoke"):
         NORMC_PYTHON=sys.executable,
         XDG_CACHE_HOME=os.environ["NORMC_TEST_CACHE"],
     )
-    done = subprocess.run([EXAMPLE / "run", form, folder, "--offline"], env=environment, capture_output=True, text=True)
+    command = [EXAMPLE / "run", "--smoke", folder, "--offline", *options]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -157,10 +158,17 @@ def test_plots_are_svg_with_a_line_for_each_norm(made):
     assert all(f"({name})" in text for name in plots)
 
 
-def test_a_second_call_goes_on(made):
-    before = (made / "runs.csv").read_bytes()
-    assert "bits a byte" not in run(made)
-    assert (made / "runs.csv").read_bytes() == before
+def test_a_second_call_goes_on_and_more_seeds_add_theirs(copied):
+    before = rows_of(copied, "runs")
+    lines = (copied / "runs.csv").read_text().splitlines(keepends=True)
+    (copied / "runs.csv").write_text("".join(lines[:-2]))
+    said = run(copied, "--seeds", "3")
+    after = rows_of(copied, "runs")
+    assert said.count("bits a byte") == 2 + 12 + 4 and len(after) == len(before) + 12 + 4
+    assert after[: len(before) - 2] == before[:-2]
+    for again, first in zip(after[len(before) - 2 :], before[-2:]):  # the same bits, but for the time
+        assert {**again, "milliseconds": ""} == {**first, "milliseconds": ""}
+    assert cells(copied, "post-norm", "PN")[3] == "3"
 
 
 @pytest.mark.parametrize(
@@ -178,12 +186,12 @@ def test_verdicts(ours, theirs, verdict):
         for norm, values in (("pn", ours), ("ln", theirs))
         for seed, value in enumerate(values)
     ]
-    told, found = findings.ordered(findings.Data(runs, [], [], []), "pn", "ln", "pre")
+    told, found = evidence.ordered(evidence.Data(runs, [], [], []), "pn", "ln", "pre")
     assert found == verdict and ("diverged" in told) == (ours[2] != ours[2])
 
 
 def test_statistics_of_a_claim():
-    assert findings.joined(["open", "open"]) == "open" and findings.joined(["supported", "open"]) == "mixed"
+    assert evidence.joined(["open", "open"]) == "open" and evidence.joined(["supported", "open"]) == "mixed"
     rows = [
         {
             "norm": norm,
@@ -200,6 +208,6 @@ def test_statistics_of_a_claim():
         for site in ("a", "b")
         for step in (1, 2)
     ]
-    data = findings.Data([], rows, [], [])
-    assert findings.compared(data, "distance_", ("pnv", "psi2"), ("bn", "var"), "")[1] == "supported"
-    assert findings.compared(data, "distance_", ("bn", "psi2"), ("bn", "var"), "")[1] == "contradicted"
+    data = evidence.Data([], rows, [], [])
+    assert evidence.compared(data, "distance_", ("pnv", "psi2"), ("bn", "var"))[1] == "supported"
+    assert evidence.compared(data, "distance_", ("bn", "psi2"), ("bn", "var"))[1] == "contradicted"
