@@ -58,8 +58,8 @@ class Log:
                 row = {**self.labels, "site": name, "step": step + 1}
                 for column in COLUMNS:
                     values = [each[column] for each in self.seen[name] if column in each]
-                    row[column] = sum(values) / len(values)
-                    row["max_" + column] = max(values)
+                    row[column] = sum(values) / len(values) if values else math.nan  # a first step has no distance
+                    row["max_" + column] = max(values, default=math.nan)
                 self.rows.append(row)
                 self.seen[name] = []
 
