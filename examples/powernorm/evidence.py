@@ -2,12 +2,13 @@
 
 A difference is that of two norms with equal seeds, in bits a byte of text that no run has seen; its interval is that of
 Student's t at 95 %, over the seeds. Verdicts: supported, contradicted, mixed (parts disagree), open (the interval holds
-0, or nothing was measured to decide it).
+0, the search does not decide the learning rate of a norm, or nothing was measured to decide it).
 """
 
 import math
 import statistics
 
+from rawdata import close_rates
 from settings import TITLES
 
 # of 1, 2, ... degrees of freedom; with more of them the last is a little too wide
@@ -60,6 +61,13 @@ class Data:
             and row["placement"] == placement
             and tokens in (None, row["tokens"])
         }
+
+    def undecided(self, norm, placement, experiment="main", tokens=None):
+        """True if the search does not decide the rate of these runs."""
+        sizes = {
+            row["tokens"] for row in self.runs if row["experiment"] == experiment and tokens in (None, row["tokens"])
+        }
+        return any((norm, placement, size) in close_rates(self.runs) for size in sizes)
 
     def difference(self, a, b, placement, **where):
         """Returns the interval of loss(a) - loss(b) over equal seeds: below 0 where a is better."""
@@ -121,6 +129,9 @@ def ordered(data, better, worse, placement, **where):
         if not all(map(math.isfinite, data.losses(norm, placement, **where).values()))
     ]
     told = f"{DESIGN[placement]}: {shown(triple)}" + (f" ({', '.join(diverged)} diverged)" if diverged else "")
+    undecided = [TITLES[norm] for norm in (better, worse) if data.undecided(norm, placement, **where)]
+    if undecided:
+        return f"{told} (rate of {', '.join(undecided)} undecided)", "open"
     return told, is_below_zero(triple)
 
 

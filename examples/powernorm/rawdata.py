@@ -3,6 +3,8 @@
 import csv
 import math
 
+CLOSE = 0.02  # bits a byte on valid between two rates of the search that one run does not tell apart
+
 
 def append(path, rows):
     """Writes rows behind those of a CSV; the first one makes its header. Numbers have 7 digits."""
@@ -43,3 +45,17 @@ def best_rates(runs):
         if key not in found or loss < found[key][1]:
             found[key] = row["rate"], loss
     return {key: rate for key, (rate, _) in found.items()}
+
+
+def close_rates(runs):
+    """Returns {(norm, placement, tokens): [the other rates whose loss is within CLOSE of the best]}, where there are any."""
+    best, found = best_rates(runs), {}
+    searched = [row for row in runs if row["experiment"] == "search"]
+    for key, rate in best.items():
+        losses = {
+            row["rate"]: row["valid"] for row in searched if (row["norm"], row["placement"], row["tokens"]) == key
+        }
+        others = [other for other, loss in losses.items() if other != rate and loss - losses[rate] < CLOSE]
+        if others:
+            found[key] = others
+    return found

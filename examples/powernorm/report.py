@@ -11,10 +11,8 @@ import sys
 from evidence import DESIGN, Data, interval, shown
 from findings import Finding, all_findings
 from plots import plots
-from rawdata import best_rates, read
+from rawdata import CLOSE, best_rates, close_rates, read
 from settings import TITLES
-
-CLOSE = 0.02  # bits a byte on valid between two rates of the search that one run does not tell apart
 
 
 def table(head, rows):
@@ -46,23 +44,23 @@ def search(data, rates):
     runs = [row for row in data.runs if row["experiment"] == "search"]
     grid = sorted({row["rate"] for row in runs})
     found = {(row["norm"], row["placement"], row["tokens"], row["rate"]): row["valid"] for row in runs}
-    rows, edges, close = [], [], []
+    rows, edges = [], []
+    close = [
+        f"{TITLES[norm]} {DESIGN[placement]} with {tokens} bytes ({rates[norm, placement, tokens]:g}, but also "
+        f"{', '.join(f'{other:g}' for other in others)})"
+        for (norm, placement, tokens), others in close_rates(data.runs).items()
+    ]
     for (norm, placement, tokens), best in rates.items():
         cells = [found.get((norm, placement, tokens, rate), math.nan) for rate in grid]
         marks = [f"**{cell:.4f}**" if rate == best else f"{cell:.4f}" for rate, cell in zip(grid, cells)]
         rows.append((tokens, DESIGN[placement], TITLES[norm], *marks))
-        others = [f"{rate:g}" for rate, cell in zip(grid, cells) if rate != best and cell - min(cells) < CLOSE]
-        if others:
-            close.append(
-                f"{TITLES[norm]} {DESIGN[placement]} with {tokens} bytes ({best:g}, but also {', '.join(others)})"
-            )
         if best in (grid[0], grid[-1]):
             edges.append(f"{TITLES[norm]} {DESIGN[placement]} with {tokens} bytes ({best:g})")
     told = f"At an edge of the grid is the best rate of {', '.join(edges)}." if edges else "No best rate is at an edge."
     if close:
         told += (
-            f" One run does not decide between rates that differ by less than {CLOSE}: {'; '.join(close)}. A difference of "
-            "losses between norms at unlike rates may be that of the rates."
+            f" One run does not decide between rates that differ by less than {CLOSE}: {'; '.join(close)}. Differences of "
+            "losses that need these rates are open above."
         )
     return table(("bytes a step", "placement", "norm", *(f"{rate:g}" for rate in grid)), sorted(rows)) + [told, ""]
 

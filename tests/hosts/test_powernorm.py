@@ -190,6 +190,31 @@ def test_verdicts(ours, theirs, verdict):
     assert found == verdict and ("diverged" in told) == (ours[2] != ours[2])
 
 
+def test_a_rate_that_the_search_does_not_decide_leaves_a_difference_open():
+    def run(experiment, norm, rate, value, seed=0):
+        return {
+            "experiment": experiment,
+            "norm": norm,
+            "placement": "pre",
+            "tokens": 8,
+            "rate": rate,
+            "seed": seed,
+            "test": value,
+            "valid": value,
+        }
+
+    def verdict(second):
+        search = [run("search", norm, rate, value) for norm in ("pn", "ln") for rate, value in ((1, 3.0), (2, second))]
+        main = [
+            run("main", n, 1, value + 0.01 * seed * (n == "pn"), seed)
+            for n, value in (("pn", 2), ("ln", 3))
+            for seed in (0, 1)
+        ]
+        return evidence.ordered(evidence.Data(search + main, [], [], []), "pn", "ln", "pre")[1]
+
+    assert verdict(3.5) == "supported" and verdict(3.001) == "open"
+
+
 def test_statistics_of_a_claim():
     assert evidence.joined(["open", "open"]) == "open" and evidence.joined(["supported", "open"]) == "mixed"
     rows = [
