@@ -38,10 +38,9 @@ namespace {
 
 /// A pass builder with the analyses of one module.
 struct Optimizer {
-  Optimizer(llvm::TargetMachine& machine, bool freestanding)
-      : builder(&machine), library(machine.getTargetTriple()) {
+  explicit Optimizer(llvm::TargetMachine& machine) : builder(&machine), library(machine.getTargetTriple()) {
     library.disableAllFunctions();
-    if (freestanding) functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+    functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
     builder.registerModuleAnalyses(modules);
     builder.registerCGSCCAnalyses(sccs);
     builder.registerFunctionAnalyses(functions);
@@ -58,13 +57,8 @@ struct Optimizer {
 
 }  // namespace
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine, bool freestanding) {
-  Optimizer o(machine, freestanding);
-  o.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, o.modules);
-}
-
 void optimize(llvm::Module& module, llvm::TargetMachine& machine, llvm::StringRef passes) {
-  Optimizer o(machine, /*freestanding=*/false);
+  Optimizer o(machine);
   llvm::ModulePassManager pipeline;
   o.builder.invokePipelineStartEPCallbacks(pipeline, llvm::OptimizationLevel::O3);
   llvm::cantFail(o.builder.parsePassPipeline(pipeline, passes));

@@ -22,9 +22,8 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineFor(const MachineNam
 
 /// Sets the module's triple and data layout from the machine. Must precede any use of type sizes.
 void layOut(llvm::Module&, const llvm::TargetMachine&);
-/// Optimises the module. `freestanding`: no library function is assumed, so no loop becomes a library call.
-void optimize(llvm::Module&, llvm::TargetMachine&, bool freestanding);
-/// Runs these passes, in the syntax of `opt -passes`, after those that the target requires to be first.
+/// Runs these passes, in the syntax of `opt -passes`, after those that the target requires to be first. No
+/// library function is assumed, so no loop becomes a library call.
 void optimize(llvm::Module&, llvm::TargetMachine&, llvm::StringRef passes);
 llvm::Expected<std::string> emit(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType);
 
