@@ -125,28 +125,25 @@ Json benchOne(const CudaDevice& device, const Kernels& kernels, const Roof& roof
 
 void benchAll(const CudaDevice& device, const Kernels& kernels, const std::vector<ProblemText>& shapes,
               const std::vector<Json>& before, const BenchOptions& options) {
-  std::map<std::string, int> open;  // begun more often than ended
-  std::set<std::string> ended;
+  PastRuns past;
   for (const Json& record : before) {
     const std::string shape = record.value("shape", "");
     if (record.value("kind", "") != "bench") {
-      ++open[shape];
+      past.begin(shape);
       continue;
     }
-    --open[shape];
     const auto tuned = options.tuned.find(shape);
-    if (record.contains("error") || record.contains("wrong") ||
-        record.value("tuned", Json::object()).value("schedule", "") ==
-            (tuned == options.tuned.end() ? "" : tuned->second.schedule))
-      ended.insert(shape);
+    past.end(shape, record.contains("error") || record.contains("wrong") ||
+                        record.value("tuned", Json::object()).value("schedule", "") ==
+                            (tuned == options.tuned.end() ? "" : tuned->second.schedule));
   }
   const Roof roof(device);
   Launches launches;
   for (const ProblemText& shape : shapes) {
     if (options.stop() || !device.alive()) return;
-    if (ended.contains(shape.text())) continue;
+    if (past.ended(shape.text())) continue;
     Json record = frameOf(shape);
-    if (open[shape.text()] > 0) {
+    if (past.broke(shape.text())) {
       record["error"] = "it did not end";
       options.record(record);
       continue;

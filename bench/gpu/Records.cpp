@@ -14,4 +14,14 @@ std::vector<Json> readRecords(const std::string& file) {
   return records;
 }
 
+void PastRuns::end(const std::string& piece, bool stands) {
+  --open_[piece];
+  if (stands) ended_.insert(piece);
+}
+
+bool PastRuns::broke(const std::string& piece) const {
+  const auto at = open_.find(piece);
+  return at != open_.end() && at->second > 0;
+}
+
 }  // namespace normc::gpu

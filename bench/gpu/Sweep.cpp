@@ -1,7 +1,6 @@
 #include "bench/gpu/Sweep.h"
 
-#include <map>
-#include <set>
+#include <optional>
 
 #include "autotune/measure/CudaTimer.h"
 #include "autotune/measure/Subject.h"
@@ -19,19 +18,12 @@ std::string keyOf(const Json& record) {
   return record.value("shape", "") + " " + record.value("schedule", "");
 }
 
-/// What earlier runs ended, and what they only began.
-struct Past {
-  std::set<std::string> ended;
-  std::map<std::string, int> open;
-
-  explicit Past(const std::vector<Json>& before) {
-    for (const Json& record : before) {
-      const bool end = record.value("kind", "") == "sweep";
-      if (end) ended.insert(keyOf(record));
-      open[keyOf(record)] += end ? -1 : 1;
-    }
-  }
-};
+PastRuns pastOf(const std::vector<Json>& before) {
+  PastRuns past;
+  for (const Json& record : before)
+    record.value("kind", "") == "sweep" ? past.end(keyOf(record)) : past.begin(keyOf(record));
+  return past;
+}
 
 /// The buffers of one task and the roof of its footprint: all candidates of the task use them.
 class Course {
@@ -87,7 +79,7 @@ class Course {
 void sweepBundle(const CudaDevice& device, const std::string& folder, const std::vector<Json>& before,
                  const SweepOptions& options) {
   const Roof roof(device);
-  Past past(before);
+  const PastRuns past = pastOf(before);
   for (const tune::Shipped& shipped : tune::readPlan(folder)) {
     const tune::Task& task = shipped.setting.task;
     const std::string shape = task.problem.withSizes(task.segments, task.rows).text();
@@ -96,8 +88,8 @@ void sweepBundle(const CudaDevice& device, const std::string& folder, const std:
     for (size_t i = 0; i < shipped.points.size(); ++i) {
       if (options.stop() || !device.alive()) return;
       Json record = {{"kind", "begin"}, {"shape", shape}, {"schedule", shipped.points[i].schedule}};
-      if (past.ended.contains(keyOf(record))) continue;
-      const bool broke = past.open[keyOf(record)] > 0;
+      if (past.ended(keyOf(record))) continue;
+      const bool broke = past.broke(keyOf(record));
       if (!broke) options.record(record);
       record["kind"] = "sweep";
       record["default"] = i == 0;

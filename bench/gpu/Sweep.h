@@ -1,6 +1,6 @@
 // Times every candidate of a bundle on the device, without judging it: where the fast schedules are, in a
-// fraction of the time of a tuning. What it finds is for people and defaults; a choice is made by
-// normc-bundle, behind the gate.
+// fraction of the time of a tuning. The result serves rules for defaults; a choice is made by normc-bundle,
+// behind the gate.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,9 @@ struct SweepOptions {
 };
 
 /// A record where a candidate begins, and one with its time and that of the roof of its footprint, taken in
-/// turns. What ended in `before`, the records of earlier runs, is left out; what began and did not end gets
-/// an error and is not tried again. Returns early when the device is lost. Throws what readPlan does.
+/// turns. A candidate that ended in `before`, the records of earlier runs, is left out; one that began and
+/// did not end gets an error and is not tried again. Returns early when the device is lost. Throws what
+/// readPlan does.
 void sweepBundle(const gate::CudaDevice&, const std::string& folder, const std::vector<Json>& before,
                  const SweepOptions&);
 

@@ -309,11 +309,7 @@ class GpuTuned : public GpuBench {
     std::filesystem::create_directories(folder_);
     task_.setting.task = {*parseProblemText("layer_norm:forward@f32[*x128]"), "hash", 1, 9, 128, 0, "cold"};
     task_.setting.device = {"cuda", "sm_80", "", {}}, task_.setting.toolchain = {{"normc", "test"}};
-    for (const char* schedule : {"default", "other"}) {
-      task_.points.push_back({"hand", schedule, 1, {0, int(task_.points.size())}});
-      task_.made.push_back(test::packed(folder_, schedule));
-    }
-    std::ofstream(folder_ + "/plan.json") << tune::planText({task_});
+    test::packTwo(folder_, task_);
   }
   ~GpuTuned() override { std::filesystem::remove_all(folder_); }
 

@@ -39,11 +39,7 @@ class TuneBundle : public testing::Test {
                             policy};
     shipped.setting.spec = print(*spec);
     shipped.setting.device = {"cuda", "sm_90", "", {}}, shipped.setting.toolchain = {{"normc", "test"}};
-    for (const char* schedule : {"default", "other"}) {
-      shipped.points.push_back({"hand", schedule, 1, {0, int(shipped.points.size())}});
-      shipped.made.push_back(packed(folder_, schedule));
-    }
-    std::ofstream(folder_ + "/plan.json") << planText({shipped});
+    packTwo(folder_, shipped);
   }
 
   std::string folder_;
