@@ -7,22 +7,12 @@
 
 #include "bench/cpu/Pictures.h"
 #include "bench/cpu/Table.h"
+#include "tests/bench/Heats.h"
 
 namespace normc::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Ours takes 2 us, a copy 1 us, the peers 4 and 8.
-Heat heatOf(int64_t features, const char* place = "in cache") {
-  Heat heat;
-  heat.plan = {Entry::Forward, DType::F32, {1, 1000, features}, 1, place};
-  heat.entrants = {
-      {Who::Ours, "layer_norm", {1, 1}, {2e-6, 2e-6}, ""},  {Who::CachedCopy, "", {1, 1}, {1e-6, 1e-6}, ""},
-      {Who::StreamingCopy, "", {1, 1}, {3e-6, 3e-6}, ""},   {Who::CachedCopy, "", {2, 1}, {5e-7, 5e-7}, ""},
-      {Who::OneDnn, "layer_norm", {}, {4e-6, 4e-6}, "jit"}, {Who::Torch, "layer_norm", {}, {8e-6, 8e-6}, ""}};
-  return heat;
-}
 
 nlohmann::json reportOf(const std::vector<Heat>& heats) {
   return toJson(heats, thisMachine(), {"oneDNN 3.2.0", "PyTorch 2.15.0"});

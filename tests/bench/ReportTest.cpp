@@ -6,23 +6,13 @@
 #include <regex>
 
 #include "bench/cpu/Report.h"
+#include "tests/bench/Heats.h"
 #include "tools/plot/Gnuplot.h"
 
 namespace normc::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Ours takes 2 us, a copy 1 us, the peers 4 and 8.
-Heat heatOf(int64_t features, const char* place = "in cache") {
-  Heat heat;
-  heat.plan = {Entry::Forward, DType::F32, {1, 1000, features}, 1, place};
-  heat.entrants = {{Who::Ours, "layer_norm", {1, 1}, {2e-6, 2e-6}, ""},
-                   {Who::CachedCopy, "", {1, 1}, {1e-6, 1e-6}, ""},
-                   {Who::OneDnn, "layer_norm", {}, {4e-6, 4e-6}, "jit"},
-                   {Who::Torch, "layer_norm", {}, {8e-6, 8e-6}, ""}};
-  return heat;
-}
 
 std::string textOf(const fs::path& file) {
   std::ifstream stream(file);

@@ -249,6 +249,28 @@ TEST_F(Tune, ADryRunOfExportShowsWhatItWouldPack) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Tune, ExportTakesSchedulesOfTheUserOrMoreAtRandom) {
+  const auto schedulesOf = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"tune",      "export", "rms_norm:infer@bf16[*x64]", "--target", "sm_90",
+                                   "--dry-run", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<std::string> schedules;
+    const auto json = normc(words).json();
+    for (const auto& candidate : json["tasks"][0]["candidates"]) schedules.push_back(candidate["schedule"]);
+    return schedules;
+  };
+  const std::string own =
+      "resident,threads=64,team=8,vector=8,tile=1,rows=1,chunks=7,blocks=1,prefetch=0,cluster=1,hints=2,"
+      "hold=0,"
+      "grid=1,shared=0";
+  const auto given = schedulesOf({"--schedule", own});
+  ASSERT_EQ(given.size(), 2u);
+  EXPECT_NE(given[0], own) << "the default comes first";
+  EXPECT_EQ(given[1], own);
+  const size_t few = schedulesOf({"--candidates", "2", "--random", "0"}).size();
+  EXPECT_EQ(schedulesOf({"--candidates", "2", "--random", "40"}).size(), few + 40);
+}
+
 TEST_F(Tune, ADryRunForAGpuNeedsNone) {
   const Outcome o = normc({"tune", "layer_norm:forward@bf16[*x1024]", "--target", "sm_90", "--dry-run"});
   EXPECT_EQ(o.code, 0) << o.err;

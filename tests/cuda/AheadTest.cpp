@@ -20,14 +20,20 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class EmulatedAhead : public testing::TestWithParam<Case> {};
 
+/// Returns the kernel of a case after the gate passed it in every thread order; null if it did not.
+std::unique_ptr<Emulated> passedInEveryOrder(const Case& c, const Problem& problem) {
+  auto kernel = emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(c.schedule)), archOf("sm_90"));
+  if (!kernel->plan) return ADD_FAILURE() << kernel->error, nullptr;
+  EXPECT_EQ(kernel->manifest.phases[0].launch->shared, c.shared);
+  const gate::Verdict verdict = kernel->judgeInEveryOrder(problem);
+  if (!verdict.ok) return ADD_FAILURE() << verdict.text, nullptr;
+  return kernel;
+}
+
 TEST_P(EmulatedAhead, PassesTheGateInEveryThreadOrderAndReadsOnce) {
   const Problem problem = *parseProblem(GetParam().problem, findNorm);
-  auto kernel =
-      emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf("sm_90"));
-  ASSERT_TRUE(kernel->plan) << kernel->error;
-  EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
-  const gate::Verdict inOrders = kernel->judgeInEveryOrder(problem);
-  ASSERT_TRUE(inOrders.ok) << inOrders.text;
+  const auto kernel = passedInEveryOrder(GetParam(), problem);
+  ASSERT_TRUE(kernel);
   // Many rows of one task, so that the ring goes round; each byte comes once, by a copy.
   const gate::Trial tall{.extents = {1, 203, *problem.features}, .step = 5000};
   const gate::Verdict verdict = kernel->judge(problem, tall);
@@ -160,13 +166,7 @@ TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
 class EmulatedStreamsAhead : public testing::TestWithParam<Case> {};
 
 TEST_P(EmulatedStreamsAhead, PassTheGateInEveryThreadOrder) {
-  const Problem problem = *parseProblem(GetParam().problem, findNorm);
-  auto kernel =
-      emulated(problem, llvm::cantFail(codegen::cuda::parseSchedule(GetParam().schedule)), archOf("sm_90"));
-  ASSERT_TRUE(kernel->plan) << kernel->error;
-  EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
-  const gate::Verdict verdict = kernel->judgeInEveryOrder(problem);
-  EXPECT_TRUE(verdict.ok) << verdict.text;
+  EXPECT_TRUE(passedInEveryOrder(GetParam(), *parseProblem(GetParam().problem, findNorm)));
 }
 INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedStreamsAhead,

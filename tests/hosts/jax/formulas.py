@@ -81,3 +81,26 @@ def close(ours, theirs, bound):
         assert a.dtype == b.dtype and a.shape == b.shape
         a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
         assert abs(a - b).max(initial=0) <= bound * max(1, abs(b).max(initial=0))
+
+
+def gradients(function, x, scale, bias, dy):
+    """Returns y and all gradients."""
+    y, back = jax.vjp(function, x, scale, bias)
+    return (y, *back(dy))
+
+
+def power_norm_step(bias):
+    """Returns a step of training for jax.lax.scan: ((scale, state), x) to ((scale, state), dscale). The cotangent of nu
+    is the next nu."""
+
+    def loss(scale, state, x):
+        y, state = nj.power_norm(x, scale, bias, state)
+        return jnp.mean(y**3), state
+
+    def step(carry, x):
+        scale, state = carry
+        of = jax.grad(loss, argnums=(0, 1), has_aux=True, allow_int=True)
+        (dscale, cotangents), after = of(scale, state, x)
+        return (scale - 0.1 * dscale, nj.next_state(after, cotangents)), dscale
+
+    return step

@@ -6,15 +6,9 @@ import numpy as np
 import normc
 import normc.jax as nj
 import pytest
-from formulas import CASES, arrays, centred, close, layer_norm
+from formulas import CASES, arrays, centred, close, gradients, layer_norm, power_norm_step
 
 BOUNDS = {"float32": 3e-5, "bfloat16": 4e-2, "float16": 6e-3}
-
-
-def gradients(function, x, scale, bias, dy):
-    """Returns y and all gradients."""
-    y, back = jax.vjp(function, x, scale, bias)
-    return (y, *back(dy))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -100,20 +94,10 @@ def test_gradients_of_evaluation_take_the_statistics_as_constants():
 
 
 def test_power_norm_trains_with_scan_and_donation():
-    """The cotangent of nu is the next nu; a loop of scan is a loop of steps."""
+    """A loop of scan is a loop of steps."""
     xs = jax.random.normal(jax.random.key(1), (5, 32, 96))
     scale, bias = jnp.linspace(0.5, 1.5, 96), jnp.zeros(96)
-
-    def loss(scale, state, x):
-        y, state = nj.power_norm(x, scale, bias, state)
-        return jnp.mean(y**3), state
-
-    def step(carry, x):
-        scale, state = carry
-        of = jax.grad(loss, argnums=(0, 1), has_aux=True, allow_int=True)
-        (dscale, cotangents), after = of(scale, state, x)
-        return (scale - 0.1 * dscale, nj.next_state(after, cotangents)), dscale
-
+    step = power_norm_step(bias)
     state = nj.init_state("power_norm", 96)
     one_by_one = (scale, state)
     for x in xs:
