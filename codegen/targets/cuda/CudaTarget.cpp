@@ -86,8 +86,7 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
     for (Strategy strategy : legalStrategies(problem_)) {
       const KernelTraits& traits = traitsOf(strategy);
       Schedule plain = defaultSchedule(traits, lesser, strategy);
-      if (plain.prefetch.inBulk()) plain.prefetch = {Prefetch::Registers, 1};
-      if (plain.prefetch && cuda::whyIllegal(traits, plain, arch_)) plain.prefetch = {};
+      if (plain.prefetch.inBulk()) plain.prefetch = {};
       if (!cuda::whyIllegal(traits, plain, arch_)) return plain.text();
     }
     return std::nullopt;

@@ -118,7 +118,9 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s, const 
   if (s.tile == 0) return kMaxRegisters;
   const int64_t held = s.tile * s.vector * s.rows;
   if (!isMeasured(traits, arch)) return traits.backward || traits.streams ? kMaxRegisters : 128;
-  if (traits.backward) return held <= 16 ? 128 : kMaxRegisters;
+  // A stream of residuals is one narrow tensor more, which is widened.
+  if (traits.backward)
+    return held > 16 ? kMaxRegisters : traits.reads > 2 && traits.dataBytes < 4 ? 168 : 128;
   if (traits.reads > 1) return s.team < kWarp / 2 ? 160 : 128;
   if (traits.dataBytes >= 4) {
     if (runBytes(traits) <= 4 * kKib || runBytes(traits) > 32 * kKib) return 128;
@@ -128,7 +130,9 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s, const 
   // Idle lanes, and several teams of warps in a block, take a few registers more.
   const bool simple = s.threads % (kSchedulers * kWarp) == 0 && (s.team == s.threads || s.team <= kWarp) &&
                       s.tile * s.team * s.vector * s.cluster == traits.width;
-  return held > 32 || (readsWideVectors(traits) && !simple) ? 80 : 64;
+  // Modulation has two vectors of its own, which are widened with the elements.
+  const bool modulated = !readsWideVectors(traits) && traits.operations > 4;
+  return held > 32 || (readsWideVectors(traits) && !simple) || modulated ? 80 : 64;
 }
 
 /// Makes a multiprocessor hold as many blocks as registers allow, and the next run be read ahead where a task

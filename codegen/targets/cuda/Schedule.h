@@ -158,8 +158,8 @@ int64_t transposeBuffers(const Schedule&);
 llvm::SmallVector<FoldOp> foldsToDivide(SlabOp);
 
 /// How a phase is launched: blocks of `threads` threads and `columns` features (0: all), registers for
-/// `blocks` of them on a multiprocessor, and `cluster` or `grid` blocks to a task. Of a phase over features
-/// that folds chunks, a feature has `slices` threads.
+/// `blocks` of them on a multiprocessor, and `cluster` or `grid` blocks to a task. In a phase over
+/// features that folds chunks, a feature has `slices` threads.
 struct Launch {
   int64_t threads = 256, columns = 0, blocks = 0, cluster = 1, grid = 1, slices = 1;
   int64_t shared =
