@@ -160,7 +160,7 @@ std::vector<std::string> withFake(std::vector<std::string> arguments, const std:
 }
 
 TEST_F(Cuda, EmulatesAKernelOfEachKind) {
-  // Of BatchNorm a streamed one, its fallback with less shared memory, and a resident one for few rows.
+  // BatchNorm has a streamed one, its fallback with less shared memory, and a resident one for few rows.
   package("n.npk", {kLayer, "batch_norm:backward@f32[*x24]", "--target", "sm_90"});
   const Outcome o = normc({"check", "n.npk", "--emulate"});
   EXPECT_EQ(o.code, 0) << o.out << o.err;

@@ -1,4 +1,4 @@
-// What is tuned where, from records of two devices.
+// Tests the list of what is tuned where, from records of two devices.
 #include <gtest/gtest.h>
 
 #include "autotune/records/Record.h"

@@ -21,6 +21,12 @@ int main(int count, char** arguments) {
   const size_t part = count > 4 ? std::strtoul(arguments[3], nullptr, 10) : 0,
                parts = count > 4 ? std::strtoul(arguments[4], nullptr, 10) : 1;
   const std::vector<codegen::TargetPtr> targets = runnableTargets(generator);
+  if (targets.empty()) {
+    std::fprintf(stderr,
+                 "normc_judge_defaults: no target of the generator '%s' runs here; legal: mlir, halide\n",
+                 generator.c_str());
+    return 2;
+  }
   Judged judged;
   const std::vector<int64_t> features = manyFeatures();
   for (size_t i = part; i < features.size(); i += parts) {

@@ -1,4 +1,4 @@
-// What is tuned where: the choices of a database that count, by device and problem.
+// Lists the choices of a database that count, by device and problem.
 #pragma once
 
 #include "autotune/records/Database.h"

@@ -7,7 +7,7 @@
 
 namespace normc::cli {
 
-/// What happens to an illegal schedule of the command line.
+/// Says whether an illegal schedule of the command line is an error or a candidate that is left out later.
 enum class Illegal { Refused, Kept };
 
 /// Returns all legal schedules of a task, or with --schedule the default and the schedules of the command

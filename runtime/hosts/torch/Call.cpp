@@ -14,9 +14,9 @@
 namespace normc::hosts {
 namespace {
 
-/// What a call on a CUDA device asks of torch and of the CUDA runtime that torch uses. A process that has
-/// such a tensor has loaded torch's CUDA library, but no library that links torch's CPU library alone sees
-/// it.
+/// The functions of torch, and of the CUDA runtime that torch uses, for calls on a CUDA device. A process
+/// that has such a tensor has loaded torch's CUDA library, but no library that links torch's CPU library
+/// alone sees it.
 struct TorchOnCuda {
   AOTITorchError (*currentStream)(int32_t device, void** stream);
   int (*isCapturing)(void* stream, int* status);
