@@ -54,6 +54,11 @@ Value Loops::isFalse(Value condition) {
   return b.createOrFold<arith::XOrIOp>(loc, condition,
                                        arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
 }
+
+Value Loops::both(Value x, Value y) {
+  if (!x || !y) return x ? x : y;
+  return arith::AndIOp::create(b, loc, x, y);
+}
 Value Loops::roundDown(Value n, int64_t step) {
   if (step == 1) return n;
   return sub(n, rem(n, index(step)));

@@ -29,6 +29,8 @@ class Loops {
   mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
   mlir::Value less(mlir::Value, mlir::Value);
   mlir::Value isFalse(mlir::Value condition);
+  /// Returns the conjunction of two conditions, or masks; null is true.
+  mlir::Value both(mlir::Value, mlir::Value);
   /// Returns n - n mod step.
   mlir::Value roundDown(mlir::Value n, int64_t step);
   /// Returns the stratified offset of sample i of `parts` among `count` elements (StratifiedOffsets.h).

@@ -45,10 +45,6 @@ bool PairLowering::hasSides(Value width, int64_t step) const {
          divides(step, half_);
 }
 
-Value PairLowering::both(Value a, Value b) {
-  if (!a || !b) return a ? a : b;
-  return arith::AndIOp::create(l_.b, l_.loc, a, b);
-}
 Value PairLowering::inverse(Value condition) {
   auto one = l_.b.getIntegerAttr(l_.b.getI1Type(), 1);
   Value all = isa<VectorType>(condition.getType())
@@ -157,9 +153,9 @@ Value PairLowering::mates(TensorOp t, const Coordinates& at, int64_t lanes, Valu
     return whereTurned(place.turned, loadAt(there, mask));
   }
   const Place place = placeOf(positionsOf(at.feature, lanes));
-  const Value turned = both(mask, place.turned);
-  const Value behind = loadAt(l_.add(at.feature, distance()), both(turned, place.first));
-  const Value before = loadAt(l_.sub(at.feature, distance()), both(turned, inverse(place.first)));
+  const Value turned = l_.both(mask, place.turned);
+  const Value behind = loadAt(l_.add(at.feature, distance()), l_.both(turned, place.first));
+  const Value before = loadAt(l_.sub(at.feature, distance()), l_.both(turned, inverse(place.first)));
   return select(place.first, behind, before);
 }
 

@@ -54,7 +54,6 @@ class PairLowering {
   /// Makes the element of a pair that of a feature: `value` has the tensor's elements.
   mlir::Value turn(TensorOp, mlir::Value value, Place);
   mlir::Value without(TensorOp, mlir::Value like);
-  mlir::Value both(mlir::Value a, mlir::Value b);
   mlir::Value inverse(mlir::Value);
 
   Loops& l_;

@@ -88,7 +88,6 @@ Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
   const Value segments = slab_.isPer(Axis::Segment) ? l_.index(1) : f_.segments(), none = l_.index(0);
   const Value units = slab_.isOfRows() ? l_.sub(end_, begin_) : l_.mul(segments, f_.rows());
   const Value some = l_.less(none, units);
-  auto both = [&](Value a, Value b) { return arith::AndIOp::create(l_.b, l_.loc, a, b).getResult(); };
   auto middleOf = [&](int64_t rows) {
     Values values;
     for (int64_t i = 0; i < rows; ++i) values.push_back(probed(op, probedPlace(at, l_.index(i), rows)));
@@ -99,18 +98,18 @@ Value SlabLowering::probeRows(ProbeOp op, const Coordinates& at) {
     const int64_t few = std::min(kFewProbed, probedRows_);
     const bool onlyFew = few == probedRows_ || slab_.isPer(Axis::Segment);
     const Value many = l_.less(l_.index(kMostFew), units);
-    Value best = l_.when(onlyFew ? condition : both(condition, l_.isFalse(many)), otherwise,
+    Value best = l_.when(onlyFew ? condition : l_.both(condition, l_.isFalse(many)), otherwise,
                          [&] { return middleOf(few); })[0];
     if (onlyFew) return best;
-    return l_.when(both(condition, many), best, [&] { return middleOf(probedRows_); })[0];
+    return l_.when(l_.both(condition, many), best, [&] { return middleOf(probedRows_); })[0];
   };
   Value zero = l_.zero(column && lanes_ ? Type(VectorType::get({lanes_}, f_.statistics())) : f_.statistics());
   const int64_t width = probeWidth_;
   if (column || width == 1) return middleOfRows(some, zero);
 
   Value isLong = l_.less(l_.index(width - 1), runWidth());
-  Value best = middleOfRows(both(some, l_.isFalse(isLong)), zero);
-  return l_.when(both(some, isLong), best, [&] {
+  Value best = middleOfRows(l_.both(some, l_.isFalse(isLong)), zero);
+  return l_.when(l_.both(some, isLong), best, [&] {
     Values values;
     for (int64_t i = 0; i < kVectors; ++i) {
       Coordinates c = probedPlace(at, l_.index(i), kVectors);

@@ -119,11 +119,11 @@ void CongruentRuns::beginClass(SlabOp slab, const Coordinates& unit) {
              .getSegmentsAreOne()) {  // the row after the last one of a segment is the first of the next
       Value next = f_.address(t, {.segment = l_.index(1), .row = zero, .feature = zero});
       Value behind = f_.address(t, {.segment = zero, .row = f_.rows(), .feature = zero});
-      congruent = k_.both(congruent, k_.isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind),
+      congruent = l_.both(congruent, k_.isZero(arith::AndIOp::create(l_.b, l_.loc, l_.sub(next, behind),
                                                                      l_.index(k_.s.vector - 1))));
     }
     if (congruent) peel.congruent[t] = congruent;
-    if (t.getAccess() != package::Access::Write) readsCongruent_ = k_.both(readsCongruent_, congruent);
+    if (t.getAccess() != package::Access::Write) readsCongruent_ = l_.both(readsCongruent_, congruent);
   }
   peelAll(peel);
 }

@@ -79,11 +79,6 @@ Value KernelThread::isZero(Value index) {
   return arith::CmpIOp::create(l.b, l.loc, arith::CmpIPredicate::eq, index, l.index(0));
 }
 
-Value KernelThread::both(Value a, Value b) {
-  if (!a || !b) return a ? a : b;
-  return arith::AndIOp::create(l.b, l.loc, a, b);
-}
-
 void KernelThread::storeWhere(Value condition, llvm::function_ref<void()> store) {
   if (!condition) return store();
   l.when(condition, {}, [&] {

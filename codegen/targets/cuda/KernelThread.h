@@ -46,7 +46,6 @@ class KernelThread {
   mlir::Value lanesOf(llvm::function_ref<mlir::Value(int64_t)> lane);
   mlir::Value laneOf(mlir::Value vector, int64_t lane);
   mlir::Value isZero(mlir::Value index);
-  mlir::Value both(mlir::Value a, mlir::Value b);  ///< either may be null: true
   void storeWhere(mlir::Value condition, llvm::function_ref<void()> store);
   /// Returns what `load` does where the condition holds, else zeros of these types. No condition is true.
   Values loadWhere(mlir::Value condition, llvm::ArrayRef<mlir::Type>, llvm::function_ref<Values()> load);

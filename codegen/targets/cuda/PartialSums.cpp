@@ -69,7 +69,7 @@ void PartialSums::flushAccesses() {
         memory = tree_.nextBuffer();
         tree_.store(memory, sum);
         k_.barrier();
-        condition = k_.both(k_.isZero(place.unit), condition);
+        condition = l_.both(k_.isZero(place.unit), condition);
       }
       k_.storeWhere(condition, [&, t = t] {
         Value address = addressOf(t, position);
@@ -128,7 +128,7 @@ void PartialSums::flushElements() {
         Value lane = l_.div(w, l_.index(vector)), e = l_.rem(w, l_.index(vector));
         Value access = l_.add(l_.add(firstLane, lane), l_.index(k * place.team));
         Value inside = l_.less(access, vectors);
-        if (from + threads > window) inside = k_.both(inside, l_.less(w, l_.index(window)));
+        if (from + threads > window) inside = l_.both(inside, l_.less(w, l_.index(window)));
         k_.storeWhere(inside, [&, t = t] {
           Value offset = l_.add(l_.add(head, l_.mul(access, l_.index(vector))), e);
           Value sum = total(memory, l_.add(l_.mul(e, l_.index(pitch)), lane));
@@ -152,7 +152,7 @@ void PartialSums::flushElements() {
     }
     for (auto [column, end] : llvm::enumerate(some)) {
       Position position = access_.end(end.second);
-      k_.storeWhere(k_.both(memory ? k_.isZero(place.unit) : Value(), position.inside),
+      k_.storeWhere(l_.both(memory ? k_.isZero(place.unit) : Value(), position.inside),
                     [&, end = end, column = int64_t(column)] {
                       Value sum = memory ? total(memory, l_.add(place.spanLane, l_.index(column * pitch)))
                                          : sumOf(end);

@@ -90,7 +90,7 @@ Values RegisterReads::load(ArrayRef<Replica> rows) {
                 access_.loadStored(t, access_.along(row.at, position), lanes, int64_t(r), whole));
           return loaded;
         };
-        all.append(k_.loadWhere(k_.both(row.active, position.inside), stored, loads));
+        all.append(k_.loadWhere(l_.both(row.active, position.inside), stored, loads));
       }
     return all;
   });
@@ -126,7 +126,7 @@ void AsyncCopies::step(MutableArrayRef<Replica> rows, Value first) {
                                                 slotOf(memory, slot + int64_t(i)), unsigned(kCopiedBytes)));
         return loaded;
       };
-      const Values stored = k_.loadWhere(k_.both(row.active, access_.ofTile(k).inside), types, loads);
+      const Values stored = k_.loadWhere(l_.both(row.active, access_.ofTile(k).inside), types, loads);
       for (auto [t, v] : llvm::zip(SmallVector<TensorOp>(tensors_), stored)) held_.hold(t, int64_t(r), k, v);
       slot += int64_t(tensors_.size());
     }
@@ -139,7 +139,7 @@ void AsyncCopies::copy(ArrayRef<Replica> rows, Value first) {
   for (const Replica& row : rows)
     for (int64_t k = 0; k < k_.s.tile; ++k) {
       const Position position = access_.ofTile(k);
-      k_.storeWhere(k_.both(row.active, position.inside), [&] {
+      k_.storeWhere(l_.both(row.active, position.inside), [&] {
         for (auto [i, t] : llvm::enumerate(tensors_))
           copyToShared(l_.b, l_.loc, slotOf(memory, slot + int64_t(i)),
                        globalAddress(k_, t, f_.address(t, access_.along(row.at, position))));

@@ -174,7 +174,7 @@ void SharedRuns::copy(const Replica& replica, Value step) {
         storePieces(run, p.slot, slotBytes, int64_t(i) * bytes, *next++);
   };
   forEach(copies || k_.s.vector > 1 ? 4 : 8, {}, [&](ArrayRef<Position> positions, Values&) {
-    k_.storeWhere(k_.both(replica.active, positions[0].inside), [&] {
+    k_.storeWhere(l_.both(replica.active, positions[0].inside), [&] {
       if (!copies) return move(positions);
       for (const Position& p : positions) copy(p);
     });

@@ -34,7 +34,7 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
     return f_.address(
         parts, {.feature = feature, .window = l_.add(block, l_.index((exchanged_ + int64_t(sum)) * grid))});
   };
-  k_.storeWhere(k_.both(units > 1 ? k_.isZero(unit) : Value(), inside), [&] {
+  k_.storeWhere(l_.both(units > 1 ? k_.isZero(unit) : Value(), inside), [&] {
     for (auto [i, v] : llvm::enumerate(sums)) f_.store(parts, at(i, k_.rank), v, {});
   });
   arriveAtGrid();
@@ -49,7 +49,7 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
         for (int64_t k = 0; k < std::min(kPartsTogether, steps); ++k) {
           Value block = l_.add(unit, l_.mul(l_.add(first, l_.index(k)), l_.index(units)));
           const bool always = steps <= kPartsTogether && (k + 1) * units <= grid;
-          Value there = k_.both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside);
+          Value there = l_.both(l_.less(always ? l_.index(0) : block, l_.index(grid)), inside);
           Values loaded = l_.when(there, none, [&] {
             Values own;
             for (size_t i = 0; i < sums.size(); ++i) own.push_back(f_.load(parts, at(i, block), lanes, {}));

@@ -109,7 +109,7 @@ void TeamLowering::holdRows(const Replica& column) {
       Values zeros;
       for (TensorOp t : columnRows_.tensors)
         zeros.push_back(arith::ConstantOp::create(l_.b, l_.loc, l_.b.getZeroAttr(typeOf(t))));
-      columnRows_.rows.push_back(l_.when(k_.both(row.active, inside_), zeros, [&] {
+      columnRows_.rows.push_back(l_.when(l_.both(row.active, inside_), zeros, [&] {
         Values loaded;
         for (TensorOp t : columnRows_.tensors) {
           int64_t lanes = isa<VectorType>(typeOf(t)) ? s_.vector : 0;

@@ -27,7 +27,7 @@ void TeamLowering::foldsInParts(SlabOp s, ArrayRef<FoldOp> folds) {
     own.at.chunk = f_.task();
     for (auto constant : s.getOps<arith::ConstantOp>()) scalarOp(*constant, own);
     const Values merged = mergedParts(folds, own, foldedPart(folds, own, slice), slice);
-    k_.storeWhere(k_.both(k_.isZero(slice), inside), [&] {
+    k_.storeWhere(l_.both(k_.isZero(slice), inside), [&] {
       size_t next = 0;
       for (FoldOp fold : folds) {
         folded_[fold] = Values(ArrayRef(merged).slice(next, fold.getNumResults()));

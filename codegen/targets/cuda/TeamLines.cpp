@@ -1,6 +1,7 @@
 // Lines, of which a team has a statistic each, and blocks, of which all threads of a block have one.
 #include "codegen/targets/cuda/ReadAhead.h"
 #include "codegen/targets/cuda/TeamLowering.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -76,7 +77,10 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
 void TeamLowering::blocksOfRun(BlocksOp op, Replicas& replicas) {
   const Run run = run_;
   const int64_t team = std::min<int64_t>(s_.team, kWarp);
-  run_.width = blockWidth_ = f_.blockWidth();
+  llvm::SaveAndRestore whole(run_);
+  llvm::SaveAndRestore begins(runBegin_);
+  llvm::SaveAndRestore narrow(blockWidth_, f_.blockWidth());
+  run_.width = blockWidth_;
   run_.place.team = team;
   run_.place.lane = l_.rem(run.place.lane, l_.index(team));
   const Value first = l_.div(run.begin, run_.width), count = l_.div(run.width, run_.width);
@@ -86,7 +90,6 @@ void TeamLowering::blocksOfRun(BlocksOp op, Replicas& replicas) {
     for (Replica& r : replicas) r.at.block = block;
     for (Operation& inner : op.getBody().front()) code(inner, replicas);
   });
-  run_ = run, runBegin_ = run.begin, blockWidth_ = {};
 }
 
 void TeamLowering::blocks(SlabOp s) {

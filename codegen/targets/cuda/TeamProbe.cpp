@@ -43,7 +43,7 @@ Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
       return sampled(op, [&](TensorOp t) {
         Value here = held_.find(t, replica.index, position.index);
         if (here && position.index >= 0) return here;
-        return access_->load(k_.both(replica.active, position.inside), t,
+        return access_->load(l_.both(replica.active, position.inside), t,
                              access_->along(replica.at, position), lanesBeside(t, lanes), replica.index);
       });
     };
@@ -74,7 +74,7 @@ Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
   int64_t threads = int64_t(llvm::bit_floor(uint64_t(run_.place.team)));
   const bool ever = threads * s_.vector >= 16;
   Value isShort = ever ? l_.less(count, l_.index(run_.place.team)) : Value(),
-        condition = k_.both(replica.active, isShort);
+        condition = l_.both(replica.active, isShort);
   auto firstOnes = [&] { return Values{SlabLowering::probe(op, replica)}; };
   Value few = k_.loadWhere(condition, f_.statistics(), firstOnes)[0];
   if (!ever) return few;
@@ -126,7 +126,7 @@ Value TeamLowering::probeHeld(ProbeOp op, const Replica& column) {
   Value memory = tree_.nextBuffer(), team = l_.div(k_.thread, l_.index(run_.place.span));
   const int64_t lanes = k_.lanes();
   Value asked =
-      k_.both(k_.both(l_.less(team, l_.index(probedRows_)), l_.less(l_.index(0), rowCount())), inside_);
+      l_.both(l_.both(l_.less(team, l_.index(probedRows_)), l_.less(l_.index(0), rowCount())), inside_);
   Value mine = l_.when(asked, l_.zero(k_.vectorType()), [&] {
     return Values{sampledAt(op, probedPlace(column.at, team, probedRows_), lanes)};
   })[0];

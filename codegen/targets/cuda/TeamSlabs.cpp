@@ -184,6 +184,8 @@ void TeamLowering::vectors(SlabOp s) {
 /// columns, once.
 void TeamLowering::computeHoisted() {
   llvm::SaveAndRestore current(slab_);
+  llvm::SaveAndRestore lanes(lanes_);
+  llvm::SaveAndRestore inside(inside_);
   for (SlabOp s : std::exchange(hoisted_, {})) {
     slab_ = s;
     SmallVector<TensorOp> kept;
@@ -202,8 +204,6 @@ void TeamLowering::computeHoisted() {
         for (Operation& op : s.getBody().front()) scalarOp(op, column);
       });
     }
-    lanes_ = 0;
-    inside_ = {};
   }
 }
 
@@ -341,27 +341,27 @@ void TeamLowering::once(const Replica& replica, TensorOp t, std::function<void()
   Value condition;
   bool wait = false;
   if (!slab_) {
-    condition = k_.both(k_.isZero(k_.indexInTask()), k_.launch.columns ? k_.isZero(k_.columnBlock) : Value());
+    condition = l_.both(k_.isZero(k_.indexInTask()), k_.launch.columns ? k_.isZero(k_.columnBlock) : Value());
     if (t.chunkPhase() < 0)
-      condition = k_.both(condition, k_.isZero(f_.task()));
+      condition = l_.both(condition, k_.isZero(f_.task()));
     else if (f_.phase()->hasAttr(leastBlocksAttrName()))
-      condition = k_.both(condition, l_.less(begin_, end_));
+      condition = l_.both(condition, l_.less(begin_, end_));
   } else if (isHoisted()) {  // every block computes it, the first one stores
-    condition = k_.both(k_.isZero(f_.task()),
-                        k_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_));
+    condition = l_.both(k_.isZero(f_.task()),
+                        l_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_));
   } else if (slab_.hasSweeps()) {
     if (kind_ == Kind::Run)
-      condition = k_.both(k_.isZero(run_.place.lane), replica.active);
+      condition = l_.both(k_.isZero(run_.place.lane), replica.active);
     else if (kind_ == Kind::Block)
       condition = k_.isZero(k_.thread);
     else
-      condition = k_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_);
+      condition = l_.both(run_.place.units > 1 ? k_.isZero(run_.place.unit) : Value(), inside_);
     wait = kind_ != Kind::Run;
     // Along an axis that the tensor does not have, the first index stores.
     bool partial = t.chunkPhase() >= 0;
     auto first = [&](Axis axis, Value index) {
       if (!partial && index && slab_.isPer(axis) && !t.hasAxis(axis))
-        condition = k_.both(condition, k_.isZero(index));
+        condition = l_.both(condition, k_.isZero(index));
     };
     first(Axis::Feature,
           kind_ == Kind::Column ? l_.add(replica.at.feature, run_.place.lane) : replica.at.feature);

@@ -47,12 +47,12 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       const bool pair = i >= s.firstMate || t.hasAxis(Axis::Pair);
       if (!v && !pair && position.index >= 0) v = held_.vector(t, position.index);
       if (!v && !pair && position.index >= 0) v = held_.find(t, r, position.index);
-      if (!v && pair) v = ofPair(s, i, at, lanes, k_.both(replica.active, position.inside));
+      if (!v && pair) v = ofPair(s, i, at, lanes, l_.both(replica.active, position.inside));
       if (!v) {
         // Rows that a column keeps may be behind the last segment.
         const bool ofSegment = t.hasAxis(Axis::Segment) && t.hasAxis(Axis::Feature);
         const bool guarded = t.isXSized() || (ofSegment && (column || access_->byClasses()));
-        Value condition = guarded ? k_.both(replica.active, column ? inside_ : position.inside) : Value();
+        Value condition = guarded ? l_.both(replica.active, column ? inside_ : position.inside) : Value();
         if (position.slot && sharedRuns_.has(t))
           v = sharedRuns_.load(t, position, condition);
         else
@@ -65,7 +65,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
-      Value condition = k_.both(k_.both(replica.active, column ? inside_ : position.inside),
+      Value condition = l_.both(l_.both(replica.active, column ? inside_ : position.inside),
                                 isPresent_.lookup(t.getSymName()));
       Value congruent = lanes ? access_->isWhole(t, r) : Value();
       s.pending.push_back({t, f_.address(t, at), value(next++), condition, congruent});
@@ -287,7 +287,7 @@ void TeamLowering::endSums(Sweep& s, MutableArrayRef<Replica> replicas, Values& 
     for (auto [k, t] : llvm::enumerate(s.partials)) {
       if (!s.runPartial[k]) continue;
       Value leader =
-          kind_ == Kind::Run ? k_.both(k_.isZero(run_.place.lane), replica.active) : k_.isZero(k_.thread);
+          kind_ == Kind::Run ? l_.both(k_.isZero(run_.place.lane), replica.active) : k_.isZero(k_.thread);
       k_.storeWhere(leader, [&, t = t] {
         Value address = f_.address(t, replica.at);
         f_.store(t, address, l_.addf(f_.load(t, address, 0, {}), sums[slot]), {});

@@ -6,9 +6,8 @@
 // updated once for R features. The code between sweeps is a loop over the rows.
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -19,24 +18,8 @@ namespace normc::codegen {
 static constexpr int64_t kPieceBytes = 512 << 10, kPieceBytesOfSeveral = 256 << 10;
 /// The same where it has whole runs: short pieces of runs that begin inside cache lines cost more than cache.
 static constexpr int64_t kWholeBytes = 4 << 20;
-/// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
-/// for an earlier store with the same offset in a page.
-static constexpr int64_t kPlaceBytes = 4096, kApartBytes = 1024;
 /// The fewest rows of a piece that is not a whole run, whatever the features.
 static constexpr int64_t kLeastRows = 64;
-
-Value PhaseLowering::placeOf(Value v) { return pieceValues_.lookup(v); }
-
-Value PhaseLowering::loadPlace(Value place, Value row, int64_t lanes) {
-  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, place, row);
-  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), place, row);
-}
-void PhaseLowering::storePlace(Value place, Value row, Value v) {
-  if (isa<VectorType>(v.getType()))
-    vector::StoreOp::create(l_.b, l_.loc, v, place, row);
-  else
-    memref::StoreOp::create(l_.b, l_.loc, v, place, row);
-}
 
 /// Returns the additions to the lowest level of a sum over features: fewer where the terms of a step are not
 /// added to each other first.
@@ -57,11 +40,7 @@ static size_t levelsBelow(std::optional<int64_t> features, int64_t together) {
 /// Allocates memory for the values that are used in another loop than they are computed in, and for the lower
 /// levels of sums.
 void PhaseLowering::allocatePiece(SlabOp s) {
-  const int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
-  auto place = [&] {
-    const auto type = MemRefType::get({(kPlaceBytes + kApartBytes) / size}, f_.statistics());
-    return memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kCacheLine)).getResult();
-  };
+  pieces_.emplace(l_, f_, schedule_.getVector());
   Block& body = s.getBody().front();
   size_t sums = 0;
   auto loopOf = [&](Operation& op) -> Operation* {  // the sweep, or the one before the scalar code
@@ -75,17 +54,15 @@ void PhaseLowering::allocatePiece(SlabOp s) {
       const bool leaves = isa<SweepOp>(op) || llvm::any_of(v.getUsers(), [&](Operation* user) {
                             return loopOf(*body.findAncestorOpInBlock(*user)) != loopOf(op);
                           });
-      if (leaves && !shared_.contains(v)) pieceValues_[v] = place();
+      if (leaves && !shared_.contains(v)) pieces_->allocate(v);
     }
   }
-  allocateStage(s);
-  levels_.assign(levelsBelow(Loops::constant(f_.groupWidth(Axis::Group)), 1), {});
-  for (Values& level : levels_)
-    for (size_t k = 0; k < sums; ++k) level.push_back(place());
+  if (large_.pastCaches)
+    for (auto sweep : s.getOps<SweepOp>())
+      for (auto name : sweep.getWrites().getAsRange<FlatSymbolRefAttr>())
+        stage_.emplace(l_, f_, f_.stored(f_.tensor(name.getValue())));
+  pieces_->allocateLevels(levelsBelow(Loops::constant(f_.groupWidth(Axis::Group)), 1), sums);
 }
-
-/// Returns the most rows of a piece.
-int64_t PhaseLowering::mostOfPiece() { return kPlaceBytes * 8 / f_.statistics().getIntOrFloatBitWidth(); }
 
 /// Returns the rows of a piece if a task has so many of a segment. Pieces begin at whole cache lines of a run
 /// that does, and are equally long.
@@ -96,7 +73,7 @@ Value PhaseLowering::rowsOfPiece(Value rows) {
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized() && inputs.insert(t).second)
         size = t.getType().getIntOrFloatBitWidth() / 8;
-  const int64_t line = kCacheLine / size, most = mostOfPiece();
+  const int64_t line = kCacheLine / size, most = PieceMemory::mostRows(f_.statistics());
   auto atLeast = [&](Value v, int64_t n) -> Value {
     return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(n));
   };
@@ -128,10 +105,10 @@ void PhaseLowering::acrossChannels(SlabOp s, Value begin, Value end) {
         // Behind the last piece of a segment, be it another task's, come the next features in memory.
         Value behind = l_.add(row, step), more = l_.less(behind, rows);
         p.nextRow = l_.select(more, behind, zero), p.nextFeature = l_.select(more, zero, width);
-        piece_ = &p, runBegin_ = row;
-        next_ = inLarge_ && schedule_.getFetch() ? p.nextRow : Value();
+        llvm::SaveAndRestore current(piece_, &p);
+        llvm::SaveAndRestore begins(runBegin_, row);
+        llvm::SaveAndRestore next(next_, steps_.large && schedule_.getFetch() ? p.nextRow : Value());
         piece(s);
-        piece_ = nullptr, next_ = {};
         return Values();
       });
     });
@@ -158,19 +135,21 @@ void PhaseLowering::scalarsOfPiece(ArrayRef<Operation*> ops) {
   if (ops.empty()) return;
   const int64_t lanes = schedule_.getVector();
   auto at = [&](Value offset, int64_t width, Value mask) {
-    lanes_ = width, laneMask_ = mask;
+    llvm::SaveAndRestore of(lanes_, width);
+    llvm::SaveAndRestore masked(laneMask_, mask);
     Replica r;
     r.at = piece_->at, r.values = shared_;
     r.at.row = l_.add(r.at.row, offset);
     for (Operation* op : ops) {
       op->walk([&](Operation* inner) {
         for (Value v : inner->getOperands())
-          if (Value place = placeOf(v); place && !r.values.contains(v))
-            r.values.map(v, loadPlace(place, offset, width));
+          if (StackMemory place = pieces_->of(v); place && !r.values.contains(v))
+            r.values.map(v, place.load(l_, offset, width));
       });
       scalarOp(*op, r);
       for (Value v : op->getResults())
-        if (Value place = placeOf(v)) storePlace(place, offset, l_.broadcast(mapped(v, r.values), width));
+        if (StackMemory place = pieces_->of(v))
+          place.store(l_, offset, l_.broadcast(mapped(v, r.values), width));
     }
   };
   Value whole = l_.roundDown(piece_->rows, lanes);
@@ -182,23 +161,6 @@ void PhaseLowering::scalarsOfPiece(ArrayRef<Operation*> ops) {
       at(whole, lanes, f_.laneMask(l_.sub(piece_->rows, whole), lanes));
       return Values();
     });
-  lanes_ = lanes, laneMask_ = {};
-}
-
-void PhaseLowering::clearPlaces(ArrayRef<Value> places, Combiners combiners) {
-  const int64_t lanes = schedule_.getVector();
-  l_.forEach(l_.index(0), piece_->rows, lanes, [&](Value j) {
-    for (auto [place, combiner] : llvm::zip(places, combiners))
-      storePlace(place, j, l_.identity(combiner, VectorType::get({lanes}, f_.statistics())));
-  });
-}
-
-void PhaseLowering::combinePlaces(ArrayRef<Value> from, ArrayRef<Value> to, Combiners combiners) {
-  const int64_t lanes = schedule_.getVector();
-  l_.forEach(l_.index(0), piece_->rows, lanes, [&](Value j) {
-    for (auto [source, place, combiner] : llvm::zip(from, to, combiners))
-      storePlace(place, j, l_.combine(combiner, loadPlace(place, j, lanes), loadPlace(source, j, lanes)));
-  });
 }
 
 void PhaseLowering::sweepPiece(SweepOp op) {
@@ -208,14 +170,20 @@ void PhaseLowering::sweepPiece(SweepOp op) {
   llvm::SetVector<Value> outside;
   op.getBody().walk([&](Operation* inner) {
     for (Value v : inner->getOperands())
-      if (Value place = placeOf(v); place && outside.insert(v)) s.ofRow.push_back({v, place});
+      if (StackMemory place = pieces_->of(v); place && outside.insert(v)) s.ofRow.push_back({v, place});
   });
   if (!op.getSums().empty())
-    return sumFeatures(s, llvm::map_to_vector<16>(op.getSums(), [&](Value v) { return placeOf(v); }));
-  auto direct = [&] { featuresBetween(s, l_.index(0), f_.groupWidth(Axis::Group), rowsTogether()); };
-  Value staged = canStage(s);
-  if (!staged) return direct();
-  l_.when(staged, {}, [&] { return writeStaged(s), Values(); });
+    return sumFeatures(s, llvm::map_to_vector(op.getSums(), [&](Value v) { return pieces_->of(v); }));
+  auto direct = [&] { featuresBetween(s, l_.index(0), f_.groupWidth(Axis::Group), steps_.rows); };
+  if (!stage_ || !steps_.large || s.writes.size() != 1) return direct();
+  Value serves = stage_->serves(s.writes[0], piece_->rows);
+  Value staged = l_.both(l_.both(large_.pastCaches, l_.isFalse(large_.nonTemporal)), serves);
+  l_.when(staged, {}, [&] {
+    llvm::SaveAndRestore stages(s.stage, &*stage_);
+    stage_->write(s.writes[0], piece_->at, piece_->rows,
+                  [&](Value first, int64_t count) { features(s, first, count); });
+    return Values();
+  });
   l_.when(l_.isFalse(staged), {}, [&] { return direct(), Values(); });
 }
 
@@ -226,7 +194,7 @@ void PhaseLowering::features(Sweep& s, Value first, int64_t count) {
     r.at.feature = l_.add(r.at.feature, l_.add(first, l_.index(i)));
     hoist(s, r);
   }
-  Values sums = identities(s.combinersOf(replicas.size(), unroll_), schedule_.getVector());
+  Values sums = identities(s.combinersOf(replicas.size(), steps_.unroll), schedule_.getVector());
   addRowPartials(s, replicas, along(s, replicas, piece_->rows, sums));
 }
 
@@ -238,23 +206,23 @@ void PhaseLowering::featuresBetween(Sweep& s, Value first, Value last, int64_t c
 
 /// Steps add to the lowest level of the sums. Where there is a rest, of single features, it is a sum of that
 /// level, too.
-void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
+void PhaseLowering::sumFeatures(Sweep& s, PieceMemory::Places sums) {
   // The order of a sum is the same in a large call.
   const int64_t together = s.rowsTogether(schedule_.getRows());
   const int64_t chain = firstChain(together);
   const Value none = l_.index(0), features = f_.groupWidth(Axis::Group),
               whole = l_.roundDown(features, together);
   const size_t top = levelsBelow(Loops::constant(features), together);
-  auto places = [&](size_t level) -> ArrayRef<Value> {
-    return level == top ? ArrayRef<Value>(sums) : ArrayRef<Value>(levels_[level]).take_front(sums.size());
+  auto places = [&](size_t level) {
+    return level == top ? sums : pieces_->level(level).take_front(sums.size());
   };
   auto addTo = [&](size_t above, llvm::function_ref<void()> terms, size_t level) {
-    clearPlaces(places(level), s.rowCombiners);
+    pieces_->clear(places(level), s.rowCombiners, piece_->rows);
     terms();
-    combinePlaces(places(level), places(above), s.rowCombiners);
+    pieces_->combine(places(level), places(above), s.rowCombiners, piece_->rows);
   };
   auto lowest = [&](Value first, Value last) {
-    s.sumsAt = Values(places(0));
+    s.sumsAt = places(0);
     featuresBetween(s, first, last, together);
   };
   auto sumUp = [&](auto& self, size_t level, Value first, Value last) -> void {
@@ -267,7 +235,7 @@ void PhaseLowering::sumFeatures(Sweep& s, Values sums) {
           level - 1);
     });
   };
-  clearPlaces(places(top), s.rowCombiners);
+  pieces_->clear(places(top), s.rowCombiners, piece_->rows);
   if (top == 0) return lowest(none, features);
   sumUp(sumUp, top, none, whole);
   l_.when(l_.less(whole, features), {}, [&] {

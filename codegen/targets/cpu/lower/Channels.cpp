@@ -1,6 +1,7 @@
 // Sweeps with layout channels_first, where the rows of a feature are contiguous in each segment. A task has
 // whole channels and goes from run to run, or it has a piece of the batch in the order of memory.
 #include "codegen/targets/cpu/lower/Sweep.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -11,13 +12,11 @@ namespace normc::codegen {
 /// Stores one channel after the other: all runs of one, then those of the next (see writeInTurn). Large calls
 /// do not, because memory serves several channels side by side as well.
 void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
-  const int64_t unroll = unroll_;
-  unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  llvm::SaveAndRestore longer(steps_.unroll, unrollInTurn(replicas.size()));
   for (Replica& r : replicas) {
     Replicas one{r};
     channelSweep(op, one);
   }
-  unroll_ = unroll;
 }
 
 /// Works on several channels of a whole batch together: all of them go through a segment before the next one,
@@ -25,9 +24,9 @@ void PhaseLowering::writeChannelsInTurn(SweepOp op, Replicas& replicas) {
 /// run; a long run is summed in levels.
 void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
-  if (schedule_.getInTurn() && !inLarge_ && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
+  if (schedule_.getInTurn() && !steps_.large && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
     return writeChannelsInTurn(op, replicas);
-  const int64_t step = schedule_.getVector() * unroll_;
+  const int64_t step = schedule_.getVector() * steps_.unroll;
   const Value width = runWidth(), none = l_.index(0);
   Value segments = f_.segments();
   if (op.getCondition()) segments = l_.select(mapped(op.getCondition(), replicas[0].values), segments, none);
@@ -39,7 +38,7 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, {}, false); });
 
   assert(s.partials.empty() && "a task has all rows of its channels");
-  const SmallVector<Combiner> combiners = s.combinersOf(replicas.size(), unroll_);
+  const SmallVector<Combiner> combiners = s.combinersOf(replicas.size(), steps_.unroll);
   const Values identity = identities(combiners, schedule_.getVector());
   auto shortRuns = [&] {
     // Three levels: sums over `some` segments, over blocks of them, and over all blocks.
@@ -79,8 +78,8 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
 void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  const unsigned unroll = unroll_;
+  const int64_t together = steps_.rows, lanes = schedule_.getVector();
+  const unsigned unroll = steps_.unroll;
   Value rows = f_.rows(), zero = l_.index(0), tile = zero;
   // Each run is summed first. The sums of several features are then one vector.
   auto runs = [&](Value segment, Value feature, int64_t n, Value width) {
@@ -97,9 +96,8 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
         each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
       const bool pack = n > 1 && lanes > 1;
       for (int64_t r = 0; r < (pack ? 1 : n); ++r) {
-        Value at = inBuffer(k, l_.add(l_.sub(feature, tile), l_.index(r)));
-        Value sum = pack ? horizontals(each) : horizontal(each[r]);
-        storeBuffer(at, l_.addf(loadBuffer(at, pack ? n : 0), sum));
+        Value at = l_.add(l_.sub(feature, tile), l_.index(r));
+        buffer_->add(k, at, pack ? horizontals(each) : horizontal(each[r]));
       }
     }
   };
@@ -111,7 +109,7 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
       Value origin = l_.mul(segment, rows);
       Value begin = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(first, origin), zero);
       Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
-      runBegin_ = begin;
+      llvm::SaveAndRestore begins(runBegin_, begin);
       Value whole = l_.add(tile, l_.roundDown(l_.sub(features, tile), together));
       l_.forEach(tile, whole, together, [&](Value f) { runs(segment, f, together, width); });
       if (together > 1) l_.forEach(whole, features, 1, [&](Value f) { runs(segment, f, 1, width); });
@@ -129,12 +127,10 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
       OpBuilder::InsertionGuard guard(l_.b);
       l_.b.setInsertionPointToStart(collected.getBody());
       Value first = collected.getInductionVar();
-      runBegin_ = tile;
       Value width = l_.sub(features, tile);
-      clearBuffer(s, width);
+      buffer_->clear(s.partials.size(), width);
       segmentsBetween(first, l_.min(l_.add(first, some), end), features);
-      runBegin_ = tile;
-      flushBuffer(s, width);
+      buffer_->flush(s.partials, tile, width);
     });
     return Values();
   });

@@ -18,6 +18,9 @@
 
 #include "codegen/Pass.h"
 #include "codegen/lower/SlabLowering.h"
+#include "codegen/targets/cpu/lower/PieceMemory.h"
+#include "codegen/targets/cpu/lower/StagedStores.h"
+#include "codegen/targets/cpu/lower/StreamBuffer.h"
 #include "runtime/abi/MemoryUnits.h"
 #include "runtime/abi/Numbers.h"
 
@@ -36,7 +39,17 @@ class PhaseLowering : SlabLowering {
   struct Sweep;
   /// Some rows of a segment whose statistics are worked on together, across channels.
   struct Piece;
-  struct Stage;
+  /// What a step has: runs side by side, and vectors of each.
+  struct Steps {
+    int64_t rows, unroll;
+    bool large = false;  ///< these are the steps of large calls
+  };
+  /// Conditions about the call, i1; null: it never is.
+  struct LargeCall {
+    mlir::Value is;           ///< calls of this size have steps of their own
+    mlir::Value pastCaches;   ///< its outputs should be stored with non-temporal stores
+    mlir::Value nonTemporal;  ///< and may be
+  };
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
   bool takesChannels();
   void takeWholeSegments();
@@ -49,12 +62,13 @@ class PhaseLowering : SlabLowering {
   bool searchesRows(SlabOp);
   void allocatePlaces();
   Values searchValid(mlir::Value segment, mlir::Value count) override;
-  void planStreaming();
+  LargeCall largeCall();
   int64_t cacheLineUnroll();
-  int64_t largeUnroll();
+  int64_t largeUnroll(int64_t rows);
   void orderStores();
   void runSlabs(SlabOp, mlir::Value begin, mlir::Value end);
-  void markNext(mlir::Value unit, int64_t count);
+  /// Returns the first unit of the step behind `count` units; null: its inputs are not prefetched.
+  mlir::Value unitToPrefetch(mlir::Value unit, int64_t count);
   void runsOfUnits(SlabOp, llvm::ArrayRef<Coordinates> units);
   /// Emits the loop over the blocks of runs; `code` emits an operation of the body.
   void blocksOfRuns(BlocksOp, Replica& all, Replicas&, llvm::function_ref<void(mlir::Operation&)> code);
@@ -77,13 +91,15 @@ class PhaseLowering : SlabLowering {
   }
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
-  int64_t rowsTogether() const { return rows_; }
-  bool isAhead() const { return schedule_.getAhead() && rows_ > 1; }
+  bool isAhead() const { return schedule_.getAhead() && steps_.rows > 1; }
 
   //===-- Sweeps (Sweeps.cpp, Streams.cpp, Channels.cpp) -------------------------===//
   /// `all`: receives the sums of all replicas as one vector; null: each replica has its own.
   void runSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void writeInTurn(Sweep&, Replicas&, mlir::Value width);
+  /// Returns the vectors of a step that writes one of so many runs.
+  int64_t unrollInTurn(size_t runs) const;
+  void flush(Sweep&, int64_t vectors);
   void blockSweep(SweepOp, Replicas&);
   void channelSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void writeChannelsInTurn(SweepOp, Replicas&);
@@ -107,34 +123,18 @@ class PhaseLowering : SlabLowering {
   /// Returns the identities of the combiners; scalars if `lanes` is 0.
   Values identities(Combiners, int64_t lanes);
   void allocateBuffer();
-  mlir::Value inBuffer(size_t partial, mlir::Value feature);
-  mlir::Value loadBuffer(mlir::Value at, int64_t lanes);
-  void storeBuffer(mlir::Value at, mlir::Value);
-  void clearBuffer(Sweep&, mlir::Value width);
-  void flushBuffer(Sweep&, mlir::Value width);
 
   //===-- Across channels (AcrossChannels.cpp) -----------------------------------===//
   void allocatePiece(SlabOp);
   void acrossChannels(SlabOp, mlir::Value begin, mlir::Value end);
-  int64_t mostOfPiece();
   mlir::Value rowsOfPiece(mlir::Value rows);
   void piece(SlabOp);
   void scalarsOfPiece(llvm::ArrayRef<mlir::Operation*>);
   void sweepPiece(SweepOp);
-  void sumFeatures(Sweep&, Values sums);
+  void sumFeatures(Sweep&, PieceMemory::Places sums);
   void features(Sweep&, mlir::Value first, int64_t count);
   /// Sweeps over steps of `count` features.
   void featuresBetween(Sweep&, mlir::Value first, mlir::Value last, int64_t count);
-  void allocateStage(SlabOp);
-  mlir::Value canStage(Sweep&);
-  void writeStaged(Sweep&);
-  void storeStaged(Sweep&, size_t replica, mlir::Value offset, mlir::Value stored, mlir::Value mask);
-  /// The memory of a value of the piece, an element for each row; null: the value is none.
-  mlir::Value placeOf(mlir::Value);
-  mlir::Value loadPlace(mlir::Value place, mlir::Value row, int64_t lanes);
-  void storePlace(mlir::Value place, mlir::Value row, mlir::Value);
-  void clearPlaces(llvm::ArrayRef<mlir::Value> places, Combiners);
-  void combinePlaces(llvm::ArrayRef<mlir::Value> from, llvm::ArrayRef<mlir::Value> to, Combiners);
 
   //===-- Side by side (SideBySide.cpp) -----------------------------------------===//
   /// Lowers the scalar code of several runs once for all of them. A value that differs between them is a
@@ -157,21 +157,18 @@ class PhaseLowering : SlabLowering {
   mlir::Value horizontals(llvm::ArrayRef<mlir::Value>, Combiner = Combiner::Add);
 
   ScheduleAttr schedule_;
-  int64_t rows_, unroll_;    ///< of the schedule, or those of large calls while these are lowered
-  mlir::Value large_;        ///< i1: this call is large; null: all calls run the same loops
-  mlir::Value pastCaches_;   ///< i1: its outputs should be stored with non-temporal stores
-  mlir::Value nonTemporal_;  ///< i1: and may be
-  bool inLarge_ = false;
-  mlir::Value next_;         ///< the first unit of the next step, if its inputs are prefetched; else null
-  mlir::Value lastMask_;     ///< of the last vector of a tile of columns
-  mlir::IRMapping shared_;   ///< values of the phase, outside all slabs
-  mlir::Value buffer_;       ///< memory for the sums of a stream
-  mlir::Value places_;       ///< memory for the valid rows that are sampled
-  mlir::Value bufferBegin_;  ///< index of the first sum in it
-  Piece* piece_ = nullptr;   ///< that is being lowered
-  llvm::DenseMap<mlir::Value, mlir::Value> pieceValues_;  ///< memory of each value of a piece
-  llvm::SmallVector<Values, 2> levels_;                   ///< memory of the lower levels of sums of a piece
-  mlir::Value stage_;  ///< memory of outputs that do not fill cache lines yet
+  LargeCall large_;
+  mlir::IRMapping shared_;              ///< values of the phase, outside all slabs
+  StackMemory places_;                  ///< the valid rows that are sampled
+  std::optional<StreamBuffer> buffer_;  ///< the sums of a stream
+  std::optional<PieceMemory> pieces_;   ///< the values of a piece
+  std::optional<StagedStores> stage_;   ///< outputs of a piece that do not fill cache lines yet
+
+  //===-- What is being lowered, each for a scope ----------------------------------===//
+  Steps steps_;
+  Piece* piece_ = nullptr;
+  mlir::Value next_;      ///< the first unit of the next step, if its inputs are prefetched; else null
+  mlir::Value lastMask_;  ///< of the last vector of a tile of columns
 };
 
 /// norm-to-loops: replaces every norm.kernel of the module by one function for each phase, named

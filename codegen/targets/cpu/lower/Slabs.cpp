@@ -1,6 +1,7 @@
 // Slabs: which slabs of a phase are worked on together, and in which order.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,8 +13,7 @@ namespace normc::codegen {
 PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
     : SlabLowering(loops, frame),
       schedule_(*frame.kernel().getSchedule()),
-      rows_(schedule_.getRows()),
-      unroll_(schedule_.getUnroll()) {
+      steps_{.rows = schedule_.getRows(), .unroll = schedule_.getUnroll()} {
   probeWidth_ = schedule_.getVector();
   slowRoots_ = true;
   headRounds_ = 2;
@@ -25,7 +25,7 @@ void PhaseLowering::run() {
   zeroPartials();
   allocateBuffer();
   allocatePlaces();
-  if (schedule_.getStream()) planStreaming();
+  if (schedule_.getStream()) large_ = largeCall();
   countRows();
   Replica phase;
   phase.at.chunk = f_.task();
@@ -38,7 +38,7 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
-  if (Value weak = stage_ ? pastCaches_ : nonTemporal_)
+  if (Value weak = stage_ ? large_.pastCaches : large_.nonTemporal)
     l_.when(weak, {}, [&] { return orderStores(), Values(); });
 }
 
@@ -55,8 +55,9 @@ void PhaseLowering::takeWholeSegments() {
   Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
   Value pays = l_.less(f_.segments(), l_.index(kManySegments));
   if (llvm::any_of(f_.phase().getOps<SlabOp>(), [](SlabOp s) { return s.isAcrossChannels(); }))
-    pays = arith::OrIOp::create(l_.b, l_.loc, pays, l_.less(l_.index(mostOfPiece()), rows));
-  Value cuts = arith::AndIOp::create(l_.b, l_.loc, l_.less(f_.chunkUnits(), rows), pays);
+    pays = arith::OrIOp::create(l_.b, l_.loc, pays,
+                                l_.less(l_.index(PieceMemory::mostRows(f_.statistics())), rows));
+  Value cuts = l_.both(l_.less(f_.chunkUnits(), rows), pays);
   auto rounded = [&](Value unit) {
     Value up = l_.mul(l_.div(l_.add(unit, l_.sub(rows, l_.index(1))), rows), rows);
     return l_.select(cuts, unit, l_.min(up, units));
@@ -99,19 +100,15 @@ void PhaseLowering::slab(SlabOp s) {
   if (s.isSplit()) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (s.isOfRows()) begin = l_.index(0), end = f_.features();
   const bool once = kind_ == Kind::Column && !isAcrossChannels();
-  if (!large_ || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
+  if (!large_.is || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
   // Which version runs depends on sizes alone, and so does the order of all sums.
-  l_.when(large_, {}, [&] {
-    inLarge_ = true;
-    rows_ = schedule_.getStream();
-    unroll_ = largeUnroll();
+  l_.when(large_.is, {}, [&] {
+    const int64_t rows = schedule_.getStream();
+    llvm::SaveAndRestore version(steps_, {.rows = rows, .unroll = largeUnroll(rows), .large = true});
     lower(s, begin, end);
-    inLarge_ = false;
     return Values();
   });
-  rows_ = schedule_.getRows();
-  unroll_ = schedule_.getUnroll();
-  l_.when(l_.isFalse(large_), {}, [&] {
+  l_.when(l_.isFalse(large_.is), {}, [&] {
     lower(s, begin, end);
     return Values();
   });
@@ -120,7 +117,7 @@ void PhaseLowering::slab(SlabOp s) {
 /// Emits the scalar code that is the same for all features once, before the loop over features. LLVM does not
 /// move loads, and what depends on them, out of the loop, since the stores in it may change their memory.
 void PhaseLowering::shareUniform(SlabOp s) {
-  const int64_t lanes = std::exchange(lanes_, 0);
+  llvm::SaveAndRestore scalars(lanes_, int64_t(0));
   Replica once;
   once.at.chunk = f_.task(), once.values = shared_;
   for (Operation& op : s.getBody().front()) {
@@ -134,7 +131,6 @@ void PhaseLowering::shareUniform(SlabOp s) {
       scalarOp(op, once);
   }
   shared_ = once.values;
-  lanes_ = lanes;
 }
 
 /// Lowers units that are runs or blocks of a segment segment by segment, if rows are searched in each.
@@ -146,16 +142,14 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
   const Value units = unitsOfSegment(f_.phase().getUnits()[1]);
   Value last = l_.div(l_.add(end, l_.sub(units, l_.index(1))), units);
   l_.forEach(l_.div(begin, units), last, 1, [&](Value segment) {
-    segment_ = segment;
+    llvm::SaveAndRestore current(segment_, segment);
     (void)validPlaces(segment);
     Value first = l_.mul(segment, units), after = l_.add(first, units);
     lowerUnits(s, arith::MaxSIOp::create(l_.b, l_.loc, begin, first), l_.min(end, after));
-    segment_ = {};
   });
 }
 
 void PhaseLowering::lowerUnits(SlabOp s, Value begin, Value end) {
-  next_ = {};
   switch (kind_) {
     case Kind::Run:
       return runSlabs(s, begin, end);
@@ -170,10 +164,10 @@ void PhaseLowering::lowerUnits(SlabOp s, Value begin, Value end) {
 
 /// Returns the vectors of a step in a large call, chosen so that steps fill a run: stores of a rest would not
 /// be non-temporal while those of its neighbours are.
-int64_t PhaseLowering::largeUnroll() {
+int64_t PhaseLowering::largeUnroll(int64_t rows) {
   int64_t least = cacheLineUnroll(), lanes = schedule_.getVector();
   if (f_.kernel().getRope()) least *= 2;  // each half of a step stores whole lines
-  int64_t unroll = std::max(kStreamUnroll / rows_, least);
+  int64_t unroll = std::max(kStreamUnroll / rows, least);
   auto width = Loops::constant(runWidth());
   while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
   return unroll;
@@ -189,60 +183,61 @@ int64_t PhaseLowering::cacheLineUnroll() {
   return unroll;
 }
 
-/// Emits the conditions of the two versions: the call is large, and all its outputs are aligned to cache
-/// lines, in each group too.
-void PhaseLowering::planStreaming() {
+/// Outputs may be stored so if all are aligned to cache lines, in each group too.
+PhaseLowering::LargeCall PhaseLowering::largeCall() {
   llvm::SetVector<Operation*> read, written;
   f_.phase()->walk([&](SweepOp sweep) {
     for (auto [names, to] : {std::pair(sweep.getReads(), &read), std::pair(sweep.getWrites(), &written)})
       for (auto name : names.getAsRange<FlatSymbolRefAttr>())
         if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) to->insert(t);
   });
-  if (read.empty()) return;
+  LargeCall call;
+  if (read.empty()) return call;
   auto reaches = [&](Operation* tensor, StringRef number) -> Value {
     Value least = arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.scalar(number));
     least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
     return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)),
                                  least);
   };
-  large_ = reaches(read.front(), kLargeNumber);
-  if (written.empty()) return;
-  nonTemporal_ = pastCaches_ = reaches(written.front(), kStreamNumber);
+  call.is = reaches(read.front(), kLargeNumber);
+  if (written.empty()) return call;
+  call.nonTemporal = call.pastCaches = reaches(written.front(), kStreamNumber);
   for (Operation* t : written)
-    nonTemporal_ =
-        arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, f_.isAligned(cast<TensorOp>(t), kCacheLine));
+    call.nonTemporal = l_.both(call.nonTemporal, f_.isAligned(cast<TensorOp>(t), kCacheLine));
   const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
   auto onlyIfWhole = [&](Value elements) {
     Value part = l_.rem(elements, l_.index(perLine));
     if (auto known = Loops::constant(part); known && *known == 0) return;
     Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, part, l_.index(0));
-    nonTemporal_ = arith::AndIOp::create(l_.b, l_.loc, nonTemporal_, whole);
+    call.nonTemporal = l_.both(call.nonTemporal, whole);
   };
   // A task may begin inside a run, and so inside a cache line. So may a group, in a row that does not.
   if (takesChannels()) onlyIfWhole(segmentAndRow(begin_).second);
   for (auto slab : f_.phase().getOps<SlabOp>())
     if (f_.featuresLast() && groupsOf(slab) > 1) onlyIfWhole(f_.groupWidth(slab.groupAxis()));
   if (f_.kernel().getBlock()) onlyIfWhole(f_.blockWidth());
+  return call;
 }
 
 //===-- Runs --------------------------------------------------------------------===//
 
 void PhaseLowering::runSlabs(SlabOp s, Value begin, Value end) {
-  int64_t together = rowsTogether();
+  const int64_t together = steps_.rows;
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
+  auto runsFrom = [&](Value unit, int64_t count) {
+    llvm::SaveAndRestore next(next_, unitToPrefetch(unit, count));
+    runsOfUnits(s, unitsFrom(unit, count));
+  };
   if (isAhead() && groupsOf(s) == 1)
     runsAhead(s, begin, whole, together,
               [&](Value unit) { return runReplicas(s, unitsFrom(unit, together), l_.index(0)); });
   else
-    l_.forEach(begin, whole, together,
-               [&](Value unit) { markNext(unit, together), runsOfUnits(s, unitsFrom(unit, together)); });
-  if (together > 1)
-    l_.forEach(whole, end, 1, [&](Value unit) { markNext(unit, 1), runsOfUnits(s, unitsFrom(unit, 1)); });
+    l_.forEach(begin, whole, together, [&](Value unit) { runsFrom(unit, together); });
+  if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { runsFrom(unit, 1); });
 }
 
-/// Sets next_ for a step of `count` units from `unit` on.
-void PhaseLowering::markNext(Value unit, int64_t count) {
-  next_ = inLarge_ && schedule_.getFetch() ? l_.add(unit, l_.index(count)) : Value();
+Value PhaseLowering::unitToPrefetch(Value unit, int64_t count) {
+  return steps_.large && schedule_.getFetch() ? l_.add(unit, l_.index(count)) : Value();
 }
 
 SmallVector<Coordinates> PhaseLowering::unitsFrom(Value unit, int64_t count) {
@@ -280,13 +275,13 @@ void PhaseLowering::blocksOfRuns(BlocksOp op, Replica& all, Replicas& replicas,
                                  llvm::function_ref<void(Operation&)> code) {
   const Value begin = runBegin_, width = f_.blockWidth(), end = l_.add(begin, runWidth());
   l_.forEach(begin, end, *f_.kernel().getBlock(), [&](Value first) {
-    runBegin_ = first, blockWidth_ = width;
+    llvm::SaveAndRestore run(runBegin_, first);
+    llvm::SaveAndRestore narrow(blockWidth_, width);
     const Value block = l_.div(first, width);
     all.at.block = block;
     for (Replica& r : replicas) r.at.block = block;
     for (Operation& inner : op.getBody().front()) code(inner);
   });
-  runBegin_ = begin, blockWidth_ = {};
 }
 
 //===-- Blocks --------------------------------------------------------------------===//
@@ -299,7 +294,7 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
     runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
     body(s, replicas);
   };
-  int64_t together = s.isPer(Axis::Segment) ? 1 : rowsTogether();
+  int64_t together = s.isPer(Axis::Segment) ? 1 : steps_.rows;
   Value whole = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));
   l_.forEach(begin, whole, together, [&](Value unit) { blocksFrom(unit, together); });
   if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { blocksFrom(unit, 1); });
@@ -337,8 +332,7 @@ void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at
     // The task that has the first feature of the last tile does all of it.
     Value first = l_.index(last->begin);
     l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
-    Value mine =
-        arith::AndIOp::create(l_.b, l_.loc, l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
+    Value mine = l_.both(l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
     l_.when(mine, {}, [&] {
       return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values();
     });
@@ -350,10 +344,8 @@ void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at
   l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
   if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1); });
   if (schedule_.getScalarTail()) {
-    lanes_ = 0;
-    l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1); });
-    lanes_ = lanes;
-    return;
+    llvm::SaveAndRestore scalars(lanes_, int64_t(0));
+    return l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1); });
   }
   l_.when(l_.less(whole, end), {}, [&] {
     columnTile(s, at, whole, 1, l_.sub(end, whole));
@@ -368,9 +360,9 @@ void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t 
     replicas[v].at.feature = l_.add(feature, l_.index(v * lanes_));
     replicas[v].values = shared_;
   }
-  lastMask_ = rest ? f_.laneMask(rest, lanes_) : Value();
+  llvm::SaveAndRestore of(lastMask_, rest ? f_.laneMask(rest, lanes_) : Value());
+  llvm::SaveAndRestore none(laneMask_);
   body(s, replicas);
-  laneMask_ = lastMask_ = {};
 }
 
 //===-- Streams -------------------------------------------------------------------===//

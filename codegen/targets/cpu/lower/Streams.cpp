@@ -1,9 +1,7 @@
 // Streams: sweeps over rows in the order of memory, a tile of features at a time, whose sums are collected in
 // a buffer.
 #include "codegen/targets/cpu/lower/Sweep.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 
@@ -12,37 +10,10 @@ namespace normc::codegen {
 /// The features of a tile in a call that is not large. Then the rows of a step stay in the first-level cache
 /// too; a large call needs long pieces of a row instead.
 static constexpr int64_t kCachedTile = 512;
-/// The least distance within a page, in bytes, between the sums of a stream and x, and between the sums of
-/// two partials. A load waits for an earlier store with the same offset in a page, so a store must not be
-/// just ahead of a stream of loads.
-static constexpr int64_t kApartBytes = 1024;
 /// The steps of a stream whose sums are collected before they are added to the partials. Steps of one row
 /// have half as many, because the schedule does not add their terms first.
 static constexpr int64_t kFlushStreamSteps = 16;
 
-/// Returns the elements from the sums of one partial to those of the next.
-static int64_t bufferPitch(Type statistics) {
-  return kStreamTile + kApartBytes * 8 / statistics.getIntOrFloatBitWidth();
-}
-
-Value PhaseLowering::inBuffer(size_t partial, Value feature) {
-  return l_.add(bufferBegin_, l_.add(feature, l_.index(int64_t(partial) * bufferPitch(f_.statistics()))));
-}
-
-Value PhaseLowering::loadBuffer(Value at, int64_t lanes) {
-  if (!lanes) return memref::LoadOp::create(l_.b, l_.loc, buffer_, at);
-  return vector::LoadOp::create(l_.b, l_.loc, VectorType::get({lanes}, f_.statistics()), buffer_,
-                                ValueRange{at});
-}
-void PhaseLowering::storeBuffer(Value at, Value v) {
-  if (isa<VectorType>(v.getType()))
-    vector::StoreOp::create(l_.b, l_.loc, v, buffer_, ValueRange{at});
-  else
-    memref::StoreOp::create(l_.b, l_.loc, v, buffer_, at);
-}
-
-/// Allocates the buffer on the stack of the phase function. It is a vector longer than a tile, so that tails
-/// need no mask.
 void PhaseLowering::allocateBuffer() {
   size_t partials = 0;
   TensorOp input;
@@ -53,54 +24,22 @@ void PhaseLowering::allocateBuffer() {
         for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
           if (TensorOp t = f_.tensor(name.getValue()); !input && t.isXSized()) input = t;
       }
-  if (!partials) return;
-  int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
-  int64_t elements = int64_t(partials) * bufferPitch(f_.statistics()) + schedule_.getVector();
-  auto type = MemRefType::get({elements + kPage / size}, f_.statistics());
-  buffer_ = memref::AllocaOp::create(l_.b, l_.loc, type, l_.b.getI64IntegerAttr(kCacheLine));
-  // The sums begin kApartBytes behind the offset of x within a page, rounded to cache lines.
-  auto addressOf = [&](Value memory) -> Value {
-    return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, memory);
-  };
-  Value distance = l_.add(l_.sub(addressOf(f_.pointer(input)), addressOf(buffer_)), l_.index(kApartBytes));
-  Value lines = arith::AndIOp::create(l_.b, l_.loc, distance, l_.index(kPage - kCacheLine));
-  bufferBegin_ = l_.div(lines, l_.index(size));
-}
-
-void PhaseLowering::clearBuffer(Sweep& s, Value width) {
-  int64_t lanes = schedule_.getVector();
-  Value zeros = l_.zero(VectorType::get({lanes}, f_.statistics()));
-  for (size_t k = 0; k < s.partials.size(); ++k)
-    l_.forEach(l_.index(0), width, lanes, [&](Value j) { storeBuffer(inBuffer(k, j), zeros); });
-}
-
-void PhaseLowering::flushBuffer(Sweep& s, Value width) {
-  int64_t lanes = schedule_.getVector();
-  Value whole = l_.roundDown(width, lanes);
-  for (auto [k, t] : llvm::enumerate(s.partials)) {
-    Value base = f_.address(t, {.feature = runBegin_});
-    auto add = [&](Value j, int64_t width) {
-      Value address = l_.add(base, j);
-      f_.store(t, address, l_.addf(f_.load(t, address, width, {}), loadBuffer(inBuffer(k, j), width)), {});
-    };
-    l_.forEach(l_.index(0), whole, lanes, [&](Value j) { add(j, lanes); });
-    l_.forEach(whole, width, 1, [&](Value j) { add(j, 0); });
-  }
+  if (partials) buffer_.emplace(l_, f_, partials, input, schedule_.getVector());
 }
 
 void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  int64_t together = slab_.getHead() ? *slab_.getHead() : s.rowsTogether(rowsTogether());
-  const int64_t columns = inLarge_ ? kStreamTile : kCachedTile;
+  int64_t together = slab_.getHead() ? *slab_.getHead() : s.rowsTogether(steps_.rows);
+  const int64_t columns = steps_.large ? kStreamTile : kCachedTile;
   l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
-    runBegin_ = tile;
+    llvm::SaveAndRestore begins(runBegin_, tile);
     auto features = Loops::constant(f_.features());
     Value width = features && *features % columns == 0
                       ? l_.index(columns)
                       : l_.min(l_.index(columns), l_.sub(f_.features(), tile));
     auto rowsFrom = [&](Value unit, int64_t n) {
-      markNext(unit, n);
+      llvm::SaveAndRestore next(next_, unitToPrefetch(unit, n));
       Replicas rows(n);
       for (auto [i, r] : llvm::enumerate(rows)) {
         r.at = unitCoordinates(l_.add(unit, l_.index(i)));
@@ -117,13 +56,12 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
     if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
     // Two levels: the sums of a few rows are collected in the buffer, which is then added to the partials.
     s.buffered = true;
-    const int64_t collected =
-        rowsTogether() == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * rowsTogether();
+    const int64_t collected = steps_.rows == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * steps_.rows;
     l_.forEach(begin, end, collected, [&](Value first) {
       Value last = l_.min(l_.add(first, l_.index(collected)), end);
-      clearBuffer(s, width);
+      buffer_->clear(s.partials.size(), width);
       rowsBetween(first, last);
-      flushBuffer(s, width);
+      buffer_->flush(s.partials, tile, width);
     });
   });
 }

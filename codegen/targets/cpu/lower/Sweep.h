@@ -8,8 +8,6 @@
 
 namespace normc::codegen {
 
-/// The features of a stream whose sums are collected at a time: they stay in the first-level cache.
-constexpr int64_t kStreamTile = 1024;
 /// The vectors of a step that stores one run of several.
 constexpr int64_t kTurnUnroll = 4;
 
@@ -20,21 +18,15 @@ struct PhaseLowering::Piece {
   mlir::Value nextRow, nextFeature;
 };
 
-/// Memory for outputs of a step whose runs begin inside cache lines, until they fill lines.
-struct PhaseLowering::Stage {
-  mlir::Value memory;
-  mlir::Value begin, pitch;  ///< of the first run of the step, and from run to run
-};
-
 struct PhaseLowering::Sweep : SweepParts {
   explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)), sums(op.getSums().size()) {}
   size_t sums;  ///< of slots: results, of which a replica has running values
 
   //===-- Across channels: memory with an element for each row of a piece --------===//
-  llvm::SmallVector<std::pair<mlir::Value, mlir::Value>> ofRow;  ///< values that the region uses, and theirs
+  llvm::SmallVector<std::pair<mlir::Value, StackMemory>> ofRow;  ///< values that the region uses, and theirs
   llvm::SmallVector<Combiner> rowCombiners;                      ///< of the results
-  Values sumsAt;                                                 ///< that their terms are added to
-  std::optional<Stage> stage;                                    ///< that outputs go to first
+  PieceMemory::Places sumsAt;                                    ///< that their terms are added to
+  StagedStores* stage = nullptr;                                 ///< that outputs go to first
   /// Makes the results sums in memory.
   void keepSumsInPlaces() {
     rowCombiners.assign(combiners.begin(), combiners.begin() + long(sums));

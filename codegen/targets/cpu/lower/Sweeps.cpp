@@ -2,6 +2,7 @@
 // others.
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -66,7 +67,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   bool column = kind_ == Kind::Column && !piece_;
   SmallVector<SmallVector<Value>> contributions(s.partials.size()), ofRows(s.sumsAt.size());
   for (auto [v, memory] : s.ofRow) {
-    Value here = loadPlace(memory, offset, lanes);
+    Value here = memory.load(l_, offset, lanes);
     for (Replica& replica : replicas) replica.values.map(v, here);
   }
   auto place = [&](const Replica& r) {
@@ -97,7 +98,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     unsigned next = 0;
     for (TensorOp t : s.writes) {
       if (s.stores && s.stage)
-        storeStaged(s, r, offset, f_.narrowed(t, value(next)), mask);
+        s.stage->store(r, offset, f_.narrowed(t, value(next)), mask);
       else if (s.stores)
         s.pending.push_back({t, f_.address(t, at), value(next), mask, r, s.pending.size()});
       ++next;
@@ -120,13 +121,11 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     }
   }
   for (auto [terms, memory, combiner] : llvm::zip(ofRows, s.sumsAt, s.rowCombiners))
-    storePlace(memory, offset,
-               l_.combine(combiner, loadPlace(memory, offset, lanes), l_.tree(terms, combiner)));
+    memory.store(l_, offset, l_.combine(combiner, memory.load(l_, offset, lanes), l_.tree(terms, combiner)));
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k] || !s.collects) continue;
     if (s.buffered) {
-      Value at = inBuffer(k, offset);
-      storeBuffer(at, l_.addf(loadBuffer(at, lanes), together(contributions[k])));
+      buffer_->add(k, offset, together(contributions[k]));
       continue;
     }
     Value address = f_.address(t, place(replicas[0]));
@@ -170,14 +169,22 @@ void PhaseLowering::prefetchNext(ArrayRef<Replica> replicas, Value offset, int64
 }
 
 std::optional<int64_t> PhaseLowering::mostOfRun() {
-  if (piece_) return mostOfPiece();
+  if (piece_) return PieceMemory::mostRows(f_.statistics());
   return f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt;
+}
+
+/// Emits the stores of a step, as non-temporal ones where the `vectors` of a run fill cache lines.
+void PhaseLowering::flush(Sweep& s, int64_t vectors) {
+  if (steps_.large && large_.nonTemporal && !s.stage && vectors % cacheLineUnroll() == 0 && s.writesNow())
+    s.flushNonTemporal(f_, l_, large_.nonTemporal);
+  else
+    s.flush(f_);
 }
 
 /// Goes through the pairs of runs: the vectors of a step are the first of some pairs, then their second, so
 /// that each is loaded and computed once.
 Values PhaseLowering::alongPairs(Sweep& s, MutableArrayRef<Replica> replicas, Values sums, bool flushes) {
-  const int64_t lanes = schedule_.getVector(), unroll = unroll_, firsts = unroll / 2;
+  const int64_t lanes = schedule_.getVector(), unroll = steps_.unroll, firsts = unroll / 2;
   const Value pairs = PairLowering(l_, f_).pairs();
   auto steps = [&](Value begin, Value end, ValueRange from) {
     return l_.forEach(begin, end, firsts * lanes, from, [&](Value j, ValueRange running) {
@@ -186,15 +193,11 @@ Values PhaseLowering::alongPairs(Sweep& s, MutableArrayRef<Replica> replicas, Va
         for (Value at : {j, l_.add(j, pairs)}) prefetchNext(replicas, at, firsts * lanes);
       for (int64_t u = 0; u < unroll; ++u) {
         const Value pair = l_.add(j, l_.index(u % firsts * lanes));
-        side_ = Side{.first = u < firsts, .pair = pair};
+        llvm::SaveAndRestore side(side_, std::optional(Side{.first = u < firsts, .pair = pair}));
         element(s, replicas, u < firsts ? pair : l_.add(pair, pairs), lanes, {},
                 MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
       }
-      side_.reset();
-      if (inLarge_ && nonTemporal_ && firsts % cacheLineUnroll() == 0 && s.writesNow())
-        s.flushNonTemporal(f_, l_, nonTemporal_);
-      else
-        s.flush(f_);
+      flush(s, firsts);
       return next;
     });
   };
@@ -205,7 +208,7 @@ Values PhaseLowering::alongPairs(Sweep& s, MutableArrayRef<Replica> replicas, Va
 
 Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums,
                             bool flushes) {
-  int64_t lanes = schedule_.getVector(), unroll = unroll_, step = lanes * unroll;
+  const int64_t lanes = schedule_.getVector(), unroll = steps_.unroll, step = lanes * unroll;
   auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
     return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
       Values next(running);
@@ -213,10 +216,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       for (int64_t u = 0; u < vectors; ++u)
         element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {},
                 MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      if (inLarge_ && nonTemporal_ && !s.stage && vectors % cacheLineUnroll() == 0 && s.writesNow())
-        s.flushNonTemporal(f_, l_, nonTemporal_);
-      else
-        s.flush(f_);
+      flush(s, vectors);
       return next;
     });
   };
@@ -277,13 +277,15 @@ Values PhaseLowering::identities(Combiners combiners, int64_t lanes) {
   return llvm::map_to_vector<16>(combiners, [&](Combiner combiner) { return l_.identity(combiner, type); });
 }
 
-/// Maps the results of a sweep, of which each replica has running values in `unroll_` vectors for each slot.
+/// Maps the results of a sweep, of which each replica has running values in as many vectors for each slot as
+/// a step.
 void PhaseLowering::acrossLanes(Sweep& s, Replicas& replicas, ArrayRef<Value> sums, Replica* all) {
+  const unsigned unroll = steps_.unroll;
   for (auto [k, result] : llvm::enumerate(s.op.getSums())) {
     const Combiner combiner = s.combiners[k];
     Values each;
     for (size_t r = 0; r < replicas.size(); ++r)
-      each.push_back(l_.tree(sums.slice((r * s.slots + k) * unroll_, unroll_), combiner));
+      each.push_back(l_.tree(sums.slice((r * s.slots + k) * unroll, unroll), combiner));
     if (all)
       all->values.map(result, horizontals(each, combiner));
     else
@@ -294,7 +296,7 @@ void PhaseLowering::acrossLanes(Sweep& s, Replicas& replicas, ArrayRef<Value> su
 
 /// Adds the sum along the run of each replica to the partial of its feature.
 void PhaseLowering::addRowPartials(Sweep& s, MutableArrayRef<Replica> replicas, ArrayRef<Value> sums) {
-  unsigned unroll = unroll_;
+  const unsigned unroll = steps_.unroll;
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     unsigned slot = (r * s.slots + s.sums) * unroll;
     for (auto [k, t] : llvm::enumerate(s.partials)) {
@@ -316,21 +318,21 @@ void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
     along(s, replicas, width, {});
   }
   s.stores = true, s.collects = false;
-  const Value next = next_;
-  const int64_t unroll = unroll_;
-  if (!inLarge_)
-    unroll_ = std::max(unroll, std::min<int64_t>(unroll * int64_t(replicas.size()), kTurnUnroll));
+  llvm::SaveAndRestore longer(steps_.unroll, steps_.large ? steps_.unroll : unrollInTurn(replicas.size()));
   for (auto [i, r] : llvm::enumerate(replicas)) {
-    if (next) next_ = l_.add(next, l_.index(int64_t(i)));
+    llvm::SaveAndRestore next(next_, next_ ? l_.add(next_, l_.index(int64_t(i))) : Value());
     along(s, r, width, {});
   }
-  next_ = next, unroll_ = unroll;
+}
+
+int64_t PhaseLowering::unrollInTurn(size_t runs) const {
+  return std::max(steps_.unroll, std::min<int64_t>(steps_.unroll * int64_t(runs), kTurnUnroll));
 }
 
 void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
   Sweep s(partsOf(op));
   for (Replica& r : replicas) hoist(s, r);
-  unsigned unroll = unroll_;
+  const unsigned unroll = steps_.unroll;
   Value width = runWidth();
   if (op.getCondition()) width = l_.select(mapped(op.getCondition(), replicas[0].values), width, l_.index(0));
   if (schedule_.getInTurn() && replicas.size() > 1 && !s.writes.empty() && s.slots == 0)
@@ -345,8 +347,8 @@ void PhaseLowering::runSweep(SweepOp op, Replicas& replicas, Replica* all) {
 /// cost 4 % if rows are few.
 void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
-  const int64_t together = rowsTogether(), lanes = schedule_.getVector();
-  const SmallVector<Combiner> combiners = s.combinersOf(together, unroll_);
+  const int64_t together = steps_.rows, unroll = steps_.unroll, lanes = schedule_.getVector();
+  const SmallVector<Combiner> combiners = s.combinersOf(together, unroll);
   Value width = runWidth(), count = f_.featuresLast() ? f_.rows() : f_.groupWidth(Axis::Group);
   if (op.getCondition()) count = l_.select(mapped(op.getCondition(), replicas[0].values), count, l_.index(0));
   auto rowsFrom = [&](Value row, int64_t n, ValueRange running) {
@@ -359,7 +361,7 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
         r.at.feature = l_.add(l_.mul(r.at.group, f_.groupWidth(Axis::Group)), at);
       hoist(s, r);
     }
-    Values own = along(s, rows, width, identities(s.combinersOf(n, unroll_), lanes));
+    Values own = along(s, rows, width, identities(s.combinersOf(n, unroll), lanes));
     addRowPartials(s, rows, own);
     return l_.combineEach(running, own, combiners);
   };
@@ -379,7 +381,7 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
   for (auto [k, result] : llvm::enumerate(op.getSums())) {
     Values parts;
     for (int64_t r = 0; r < together; ++r)
-      for (int64_t u = 0; u < unroll_; ++u) parts.push_back(sums[(r * s.slots + k) * unroll_ + u]);
+      for (int64_t u = 0; u < unroll; ++u) parts.push_back(sums[(r * s.slots + k) * unroll + u]);
     replicas[0].values.map(result, horizontal(l_.tree(parts, s.combiners[k]), s.combiners[k]));
   }
 }
@@ -408,7 +410,7 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
         for (Values& t : terms) column.push_back(t[slot]);
         Value& sum = next[r * s.slots + slot];
         const Combiner combiner = s.combiners[slot];
-        if (rowsTogether() == 1 && combiner == Combiner::Add && column[0].getDefiningOp<arith::MulFOp>())
+        if (steps_.rows == 1 && combiner == Combiner::Add && column[0].getDefiningOp<arith::MulFOp>())
           for (Value product : column) sum = l_.addf(sum, product);
         else
           sum = l_.combine(combiner, sum, l_.tree(column, combiner));
@@ -416,8 +418,8 @@ void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
     }
     return next;
   };
-  const int64_t together = s.rowsTogether(rowsTogether()),
-                few = rowsTogether() == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
+  const int64_t together = s.rowsTogether(steps_.rows),
+                few = steps_.rows == 1 ? kFlushColumnRows / 2 : kFlushColumnRows;
   auto fewRows = [&](Value begin, Value end) {
     Values inner = identities(combiners, lanes_);
     Value most = l_.add(begin, l_.roundDown(l_.sub(end, begin), together));

@@ -1,7 +1,6 @@
 // Finds the valid rows that shift estimates sample, with a mask.
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -14,7 +13,7 @@ bool PhaseLowering::searchesRows(SlabOp s) {
 
 void PhaseLowering::allocatePlaces() {
   if (llvm::none_of(f_.phase().getOps<SlabOp>(), [&](SlabOp s) { return searchesRows(s); })) return;
-  places_ = memref::AllocaOp::create(l_.b, l_.loc, MemRefType::get({probedRows_}, l_.b.getIndexType()));
+  places_ = StackMemory(l_, probedRows_, l_.b.getIndexType());
 }
 
 /// Goes through the mask once. Sample i is the valid row whose rank is the offset of i among `count`.
@@ -38,7 +37,7 @@ Values PhaseLowering::searchValid(Value segment, Value count) {
         [&](OpBuilder& inner, Location loc, ValueRange v) {
           OpBuilder::InsertionGuard guard(b);
           b.setInsertionPointToEnd(inner.getInsertionBlock());
-          memref::StoreOp::create(b, loc, unit, places_, v[0]);
+          places_.store(l_, v[0], unit);
           Value next = l_.add(v[0], one);
           scf::YieldOp::create(b, loc, ValueRange{next, rankOf(next)});
         });
@@ -62,7 +61,7 @@ Values PhaseLowering::searchValid(Value segment, Value count) {
     (void)l_.forEach(none, f_.segments(), 1, start, segmentRows);
   Values places;
   for (int64_t i = 0; i < probedRows_; ++i) {
-    Value unit = memref::LoadOp::create(b, l_.loc, places_, ValueRange{l_.index(i)});
+    Value unit = places_.load(l_, l_.index(i));
     auto [in, row] = segment                           ? std::pair(segment, unit)
                      : f_.kernel().getSegmentsAreOne() ? std::pair(none, unit)
                                                        : segmentAndRow(unit);

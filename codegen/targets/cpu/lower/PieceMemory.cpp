@@ -1,0 +1,42 @@
+#include "codegen/targets/cpu/lower/PieceMemory.h"
+
+#include "runtime/abi/MemoryUnits.h"
+
+using namespace mlir;
+
+namespace normc::codegen {
+
+/// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
+/// for an earlier store with the same offset in a page.
+static constexpr int64_t kPlaceBytes = 4096, kApartBytes = 1024;
+
+int64_t PieceMemory::mostRows(Type statistics) {
+  return kPlaceBytes * 8 / statistics.getIntOrFloatBitWidth();
+}
+
+StackMemory PieceMemory::place() {
+  const int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
+  return {l_, (kPlaceBytes + kApartBytes) / size, f_.statistics(), kCacheLine};
+}
+
+void PieceMemory::allocateLevels(size_t levels, size_t sums) {
+  levels_.resize(levels);
+  for (auto& level : levels_)
+    for (size_t k = 0; k < sums; ++k) level.push_back(place());
+}
+
+void PieceMemory::clear(Places places, Combiners combiners, Value rows) {
+  l_.forEach(l_.index(0), rows, lanes_, [&](Value j) {
+    for (auto [place, combiner] : llvm::zip(places, combiners))
+      place.store(l_, j, l_.identity(combiner, VectorType::get({lanes_}, f_.statistics())));
+  });
+}
+
+void PieceMemory::combine(Places from, Places to, Combiners combiners, Value rows) {
+  l_.forEach(l_.index(0), rows, lanes_, [&](Value j) {
+    for (auto [source, place, combiner] : llvm::zip(from, to, combiners))
+      place.store(l_, j, l_.combine(combiner, place.load(l_, j, lanes_), source.load(l_, j, lanes_)));
+  });
+}
+
+}  // namespace normc::codegen
