@@ -355,7 +355,7 @@ TEST_F(Records, AFileCutAnywhereLosesTheLineThatWasCut) {
 }
 
 TEST_F(Records, ProcessesMayShareAFile) {
-  constexpr int kWriters = 4, kLines = 50;
+  constexpr int kWriters = 32, kLines = 20;
   std::vector<pid_t> children;
   for (int w = 0; w < kWriters; ++w) {
     children.push_back(fork());

@@ -3,6 +3,9 @@
 #include <numeric>
 #include <random>
 
+#include "dsl/Print.h"
+#include "tests/end_to_end/Questions.h"
+
 namespace normc {
 
 Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only, Drawing drawing) {
@@ -60,6 +63,19 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
     if (codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) d.schedule.inTurn = false;
     if (!codegen::cpu::whyIllegal(d.problem, d.schedule, isa)) return d;
   }
+}
+
+std::string faultOf(const Drawn& d, const codegen::cpu::Isa& isa) {
+  const auto kernel = compiled(d.problem, d.schedule, isa);
+  if (!kernel->plan) return kernel->error;
+  for (const gate::Question& question : standardQuestions(d.problem, d.features))
+    if (const gate::Verdict verdict = gate::judge(kernel->plan, d.problem, question); !verdict.ok)
+      return verdict.text;
+  return "";
+}
+
+std::string textOf(const Drawn& d, const codegen::cpu::Isa& isa) {
+  return print(*d.problem.spec) + d.problem.text() + " " + d.schedule.text() + " " + isa.name.str();
 }
 
 }  // namespace normc
