@@ -48,6 +48,9 @@ struct View {
   std::array<uint32_t, 32>
       lanes{};  ///< known counts of single lanes, after a synchronisation of part of a warp
   SharedClock foreign;
+  /// What asynchronous stores that have arrived tell of their senders: what they send depends on what they
+  /// had read and waited for. It orders none of their own stores.
+  SharedClock read;
 };
 
 }  // namespace normc::emulator

@@ -55,6 +55,8 @@ void adopt(Thread& thread, std::byte* address, uint64_t bytes, uint32_t from);
 
 /// Returns the part of a thread's clock that other threads may take over.
 SharedClock knowledge(const Thread&, const View&);
+/// Adds the part of it that is of the thread's own block.
+void note(Clock&, const Thread&, const View&);
 /// Handles a passed barrier of the whole block: the clock of each thread then contains the clocks of all.
 void mergeBlock(Block&);
 void mergeWarp(Block&, uint32_t warp, uint32_t mask);

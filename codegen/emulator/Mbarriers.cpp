@@ -17,23 +17,45 @@ static Mbarrier* find(const Thread& t, const std::byte* p) {
   return nullptr;
 }
 
+static void checkInitialised(Thread& t, const Mbarrier& m, const std::byte* p, uint32_t site) {
+  if (!t.run->checksRaces() || known(t, m.initialiser, m.initialised)) return;
+  t.run->scheduler->fail(t, Fault::Race,
+                         "uses the mbarrier at " + describe(t, p) +
+                             " that another thread has initialised; nothing orders the two",
+                         site, nameOfThread(*t.run, m.initialiser));
+}
+
 static Mbarrier& at(Thread& t, std::byte* p, uint32_t site, uint8_t flags) {
   access(t, p, 8, site, flags);
-  if (Mbarrier* m = find(t, p)) {
-    if (t.run->checksRaces() && !known(t, m->initialiser, m->initialised))
-      t.run->scheduler->fail(t, Fault::Race,
-                             "uses the mbarrier at " + describe(t, p) +
-                                 " that another thread has initialised; "
-                                 "nothing orders the two",
-                             site, nameOfThread(*t.run, m->initialiser));
-    return *m;
-  }
-  t.run->scheduler->fail(t, Fault::Misuse, "no mbarrier has been initialised at " + describe(t, p), site);
+  Mbarrier* m = find(t, p);
+  if (!m)
+    t.run->scheduler->fail(t, Fault::Misuse, "no mbarrier has been initialised at " + describe(t, p), site);
+  checkInitialised(t, *m, p, site);
+  return *m;
+}
+
+/// Returns the clock of those that have sent stores in this phase. A block is one entry if every thread of it
+/// has sent, or has shared a warp with a sender.
+static SharedClock ofSenders(const Run& run, const Mbarrier& m) {
+  auto all = std::make_shared<Clock>();
+  for (const auto& [order, count] : m.sending.byBlock())
+    for (const auto& block : run.blocks) {
+      if (block->order != order) continue;
+      uint32_t least = UINT32_MAX;
+      for (const Thread& t : block->threads)
+        least = std::min(least, std::max(count, m.sending.ofThread(t.number)));
+      all->raiseBlock(order, least);
+      if (least == count)
+        for (const Thread& t : block->threads) all->raiseThread(t.number, m.sending.ofThread(t.number));
+      for (const auto& own : block->mbarriers) all->raiseThread(own->copier, m.sending.ofThread(own->copier));
+    }
+  return all;
 }
 
 /// Ends the phase if all arrivals and bytes are complete.
 static void settle(Run& run, Mbarrier& m) {
   if (m.pending || m.bytes) return;
+  if (m.sending.blocks()) m.sent = joined(m.sent, ofSenders(run, m)), m.sending = Clock();
   ++m.phase;
   m.pending = m.expected;
   m.passed = joined(m.passed, m.arriving);
@@ -118,8 +140,13 @@ static bool emuTest(Thread* t, std::byte* p, uint64_t state, bool parity, bool b
     t->run->scheduler->wait(*t);
   }
   bool done = passed();
-  if (done) t->view.foreign = joined(t->view.foreign, m.passed);
-  return done;
+  if (!done) return false;
+  t->view.foreign = joined(t->view.foreign, m.passed);
+  if (m.sent) {
+    t->view.read = joined(t->view.read, m.sent);
+    t->view.now = std::max(t->view.now, m.latest + 1);
+  }
+  return true;
 }
 
 //===-- Bulk copies -------------------------------------------------------------------------===//
@@ -160,6 +187,27 @@ static void emuBulk(Thread* t, std::byte* to, std::byte* mbarrier, std::byte* fr
              bytes, toSite);
 }
 
+//===-- Asynchronous stores -----------------------------------------------------------------===//
+
+/// Stores the low `bytes` bytes of `value`; the mbarrier, of the same block, counts them.
+static void emuStoreAsync(Thread* t, std::byte* to, std::byte* mbarrier, uint64_t value, uint32_t bytes,
+                          uint32_t site) {
+  auto fail = [&](const std::string& what) { t->run->scheduler->fail(*t, Fault::Misuse, what, site); };
+  Mbarrier* m = find(*t, mbarrier);
+  if (!m) fail("no mbarrier has been initialised at " + describe(*t, mbarrier));
+  if (blockHolding(*t, to) != blockHolding(*t, mbarrier))
+    fail("stores to " + describe(*t, to) + ", and the mbarrier is of another block");
+  checkInitialised(*t, *m, mbarrier, site);
+  if (t->run->checksRaces()) {
+    note(m->sending, *t, t->view);
+    if (t->view.foreign)
+      for (const auto& own : t->block->mbarriers)
+        m->sending.raiseThread(own->copier, t->view.foreign->ofThread(own->copier));
+    m->latest = std::max(m->latest, t->view.now++);
+  }
+  bulkTo(*t, to, mbarrier, reinterpret_cast<std::byte*>(&value), bytes, site);
+}
+
 static void emuBulkStore(Thread* t, std::byte* to, std::byte* from, uint32_t bytes, uint32_t toSite,
                          uint32_t fromSite) {
   if (bytes % 16)
@@ -177,7 +225,7 @@ std::span<const Hook> mbarrierHooks() {
       hook("emu.mbarrier.init", emuInit),     hook("emu.mbarrier.inval", emuInvalidate),
       hook("emu.mbarrier.arrive", emuArrive), hook("emu.mbarrier.expect", emuExpect),
       hook("emu.mbarrier.test", emuTest),     hook("emu.bulk", emuBulk),
-      hook("emu.bulk.store", emuBulkStore)};
+      hook("emu.bulk.store", emuBulkStore),   hook("emu.store.async", emuStoreAsync)};
   return hooks;
 }
 

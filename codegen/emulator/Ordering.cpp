@@ -10,10 +10,23 @@ namespace normc::emulator {
 
 //===-- The clock of a thread -----------------------------------------------------------===//
 
-/// True if the access is known by fences and atomics, clusters or mbarriers.
-static bool knownFromElsewhere(const Thread& t, uint32_t number, uint32_t count) {
-  const Clock* foreign = t.view.foreign.get();
-  return foreign && (foreign->ofBlock(t.run->orderOf(number)) >= count || foreign->ofThread(number) >= count);
+/// True if the number is that of what an mbarrier counts: copies and asynchronous stores. Its count is a
+/// phase, which barriers of the block do not raise.
+static bool isOfMbarrier(const Thread& t, uint32_t number) {
+  return (number - t.run->firstThread) % t.run->stride >= 2 * t.block->threads.size();
+}
+
+/// True if the clock, which may be null, has the access.
+static bool has(const SharedClock& clock, const Thread& t, uint32_t number, uint32_t count) {
+  if (!clock) return false;
+  if (clock->ofThread(number) >= count) return true;
+  return !isOfMbarrier(t, number) && clock->ofBlock(t.run->orderOf(number)) >= count;
+}
+
+/// Returns the count up to which reads of the block's threads are known.
+static uint32_t readsOfBlock(const Thread& t, uint32_t order) {
+  const uint32_t foreign = t.view.foreign ? t.view.foreign->ofBlock(order) : 0;
+  return std::max(foreign, t.view.read ? t.view.read->ofBlock(order) : 0);
 }
 
 bool known(const Thread& t, uint32_t number, uint32_t count) {
@@ -24,7 +37,7 @@ bool known(const Thread& t, uint32_t number, uint32_t count) {
     if (count <= view.block) return true;
     if (index / 32 == t.index / 32 && (count <= view.warp || count <= view.lanes[index % 32])) return true;
   }
-  return knownFromElsewhere(t, number, count);
+  return has(t.view.foreign, t, number, count);  // by fences and atomics, clusters or mbarriers
 }
 
 /// Flags of a cell that stands for reads of more than one thread.
@@ -38,10 +51,7 @@ static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const
       auto readers = zone.readers.find(zone.cells.keyOf(offset, by));
       if (readers == zone.readers.end()) continue;
       for (auto [order, last] : readers->second.byBlock())
-        if (last > (order == t.block->order ? t.view.block
-                    : t.view.foreign        ? t.view.foreign->ofBlock(order)
-                                            : 0))
-          return false;
+        if (last > std::max(order == t.block->order ? t.view.block : 0, readsOfBlock(t, order))) return false;
       return true;
     }
     return t.view.foreign && t.view.foreign->blocks() + 1 >= t.run->blockAt.size();
@@ -51,25 +61,29 @@ static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const
     const uint32_t first = t.run->orderOf(cell.reader) / size * size;
     for (uint32_t order = first; order < first + size; ++order) {
       if (order == t.block->order && count <= t.view.block) continue;
-      if (!t.view.foreign || t.view.foreign->ofBlock(order) < count) return false;
+      if (readsOfBlock(t, order) < count) return false;
     }
     return true;
   }
   if (cell.read & Cell::kSeveral) {
     if (t.run->isOf(*t.block, cell.reader) && count <= t.view.block) return true;
-    return t.view.foreign && t.view.foreign->ofBlock(t.run->orderOf(cell.reader)) >= count;
+    return readsOfBlock(t, t.run->orderOf(cell.reader)) >= count;
   }
-  return known(t, cell.reader, count);
+  return known(t, cell.reader, count) || has(t.view.read, t, cell.reader, count);
+}
+
+void note(Clock& clock, const Thread& t, const View& view) {
+  clock.raiseBlock(t.block->order, view.block);
+  uint32_t firstLane = t.index & ~31u;
+  for (uint32_t lane = 0; lane < 32 && firstLane + lane < t.block->threads.size(); ++lane)
+    if (uint32_t count = std::max(view.warp, view.lanes[lane]); count > view.block)
+      clock.raiseThread(t.block->threads[firstLane + lane].number, count);
+  clock.raiseThread(t.number, view.now);
 }
 
 SharedClock knowledge(const Thread& t, const View& view) {
   auto clock = view.foreign ? std::make_shared<Clock>(*view.foreign) : std::make_shared<Clock>();
-  clock->raiseBlock(t.block->order, view.block);
-  uint32_t firstLane = t.index & ~31u;
-  for (uint32_t lane = 0; lane < 32 && firstLane + lane < t.block->threads.size(); ++lane)
-    if (uint32_t count = std::max(view.warp, view.lanes[lane]); count > view.block)
-      clock->raiseThread(t.block->threads[firstLane + lane].number, count);
-  clock->raiseThread(t.number, view.now);
+  note(*clock, t, view);
   return clock;
 }
 
@@ -153,7 +167,9 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
   for (uint64_t here = offset; cell != end; ++cell, here += zone.cells.granule()) {
     const bool written = cell->writer >= first;
     if (written && cell->writer != me && !behind(cell->writer, cell->written) &&
-        !(strong && (cell->written & Cell::kAtomic)) && !known(t, cell->writer, cell->written & Cell::kCount))
+        !(strong && (cell->written & Cell::kAtomic)) &&
+        !known(t, cell->writer, cell->written & Cell::kCount) &&
+        !(isOfMbarrier(t, cell->writer) && has(t.view.read, t, cell->writer, cell->written & Cell::kCount)))
       check.race("written", cell->writer, cell->writeSite);
     if (flags & Site::Read) {
       if (!written && zone.block)

@@ -37,6 +37,7 @@ class Asm {
   bool move(const PtxStatement&);
   bool load(const PtxStatement&);
   bool store(const PtxStatement&);
+  bool storeAsync(const PtxStatement&);
   bool atomic(const PtxStatement&, bool reduces);
   bool copy(const PtxStatement&);
   bool mbarrier(const PtxStatement&);
@@ -154,7 +155,8 @@ Qualifiers Asm::qualifiersOf(const PtxStatement& s, size_t from) {
                             "L2::256B",
                             "L2::evict_first",
                             "L2::evict_last",
-                            "L2::evict_normal"},
+                            "L2::evict_normal",
+                            "mbarrier::complete_tx::bytes"},
                            word))
       q.unknown = word.str();
   }
@@ -205,6 +207,26 @@ bool Asm::store(const PtxStatement& s) {
     Value* value = number(sources[i], typeOf(q));
     if (!value) return false;
     b_.CreateAlignedStore(value, b_.CreateConstGEP1_64(b_.getInt8Ty(), p, each * i), Align(each));
+  }
+  return true;
+}
+
+bool Asm::storeAsync(const PtxStatement& s) {
+  if (!s.has("shared::cluster") || !s.has("mbarrier::complete_tx::bytes")) return false;
+  Qualifiers q = qualifiersOf(s, 2);
+  if (!q.unknown.empty()) return problem("." + q.unknown + " is not emulated");
+  if (s.operands.size() != 3 || !q.bits) return false;
+  Value *to = pointer(s.operands[0], Space::Distributed),
+        *barrier = pointer(s.operands[2], Space::Distributed);
+  auto sources = listOf(s.operands[1]);
+  if (!to || !barrier || sources.size() != q.count) return false;
+  const uint64_t each = q.bits / 8;
+  for (unsigned i = 0; i < q.count; ++i) {
+    Value* value = number(sources[i], b_.getIntNTy(q.bits));
+    if (!value) return false;
+    Value* at = b_.CreateConstGEP1_64(b_.getInt8Ty(), to, each * i);
+    k_.call("store.async", {at, barrier, b_.CreateZExt(value, b_.getInt64Ty()), k_.i32(uint32_t(each)),
+                            k_.site(call_, at, each, i ? each : each * q.count, Site::Write | Site::Copied)});
   }
   return true;
 }
@@ -345,7 +367,8 @@ bool Asm::synchronise(const PtxStatement& s) {
 bool Asm::statement(const PtxStatement& s) {
   if (s.words[0] == "mov") return move(s);
   if (s.words[0] == "ld") return load(s);
-  if (s.words[0] == "st" && !s.has("async")) return store(s);
+  if (s.is({"st", "async"})) return storeAsync(s);
+  if (s.words[0] == "st") return store(s);
   if (s.words[0] == "atom") return atomic(s, false);
   if (s.words[0] == "red" && !s.has("async")) return atomic(s, true);
   if (s.is({"cp", "async"})) return copy(s);

@@ -36,6 +36,9 @@ struct Mbarrier {
   uint32_t initialiser = 0, initialised = 0;
   uint32_t copier = 0;           ///< the thread number for writes of its bulk copies
   SharedClock arriving, passed;  ///< clocks of the arrivals of this phase, and of all phases before
+  Clock sending;                 ///< the threads that have sent asynchronous stores in this phase
+  uint32_t latest = 0;           ///< the largest count among these, of all phases
+  SharedClock sent;              ///< of the phases before
   std::vector<struct Thread*> waiting;
 };
 
