@@ -183,21 +183,23 @@ size_t countOf(const std::string& text, const std::string& what) {
   return count;
 }
 
-/// A cluster meets once before anybody writes to another's memory, then once for the sums of a sweep, however
-/// many. Congruent rows have one more barrier after each class.
-void checkClusters(const CompiledKernel& kernel, size_t meetings, bool alike) {
+/// A cluster has a barrier before any block writes to another's memory, and a meeting for the sums of a
+/// sweep, however many. Congruent rows have one more barrier after each class.
+void checkClusters(const CompiledKernel& kernel, bool alike) {
   for (const package::Phase& phase : kernel.manifest.phases)
     for (const std::string& name : {phase.symbol, phase.unaligned.value_or("")}) {
       const std::string entry = entryOf(kernel.ptx, name);
       const bool clustered = phase.launch->cluster > 1;
-      const size_t expected = meetings + (alike && name == phase.unaligned);
-      EXPECT_EQ(countOf(entry, "barrier.cluster.arrive.aligned"), clustered && !entry.empty() ? expected : 0)
-          << name;
-      EXPECT_EQ(countOf(entry, "barrier.cluster.wait.aligned"), clustered && !entry.empty() ? expected : 0)
-          << name;
+      const size_t barriers = clustered && !entry.empty() ? 1 + (alike && name == phase.unaligned) : 0;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.arrive.aligned"), barriers) << name;
+      EXPECT_EQ(countOf(entry, "barrier.cluster.wait.aligned"), barriers) << name;
       if (!clustered || entry.empty()) continue;
+      const bool copies = entry.find("cp.async.bulk") != std::string::npos;
+      EXPECT_EQ(countOf(entry, "mbarrier.try_wait.parity"), 1u + copies) << name;
       EXPECT_NE(entry.find("mapa.shared::cluster"), std::string::npos) << name;
-      EXPECT_NE(entry.find("st.shared::cluster"), std::string::npos) << name;
+      EXPECT_NE(entry.find("st.async"), std::string::npos) << name;
+      EXPECT_EQ(countOf(entry, "st.shared::cluster"), 0u) << name;
+      EXPECT_EQ(countOf(entry, ".local"), 0u) << name << " counts meetings in memory";
       EXPECT_NE(entry.find(".reqnctapercluster " + std::to_string(phase.launch->cluster) + ","),
                 std::string::npos)
           << name;
@@ -423,15 +425,12 @@ TEST(CudaShared, CopiesWholeAccessesWaitsOnceAStepAndReadsThemThere) {
   }
 }
 
-TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
+TEST(CudaClusters, MeetOnceForTheSumsOfASweepWithoutABarrier) {
   const cuda::Arch arch = llvm::cantFail(cuda::findArch("sm_90"));
-  const std::pair<const char*, size_t> meetings[] = {
-      {"layer_norm:forward@f32[*x65536]", 2},  // each warp finds the shift alone
-      {"layer_norm:backward@f32[*x65536]", 2},
-      {"rms_norm:forward@bf16[*x65536]", 2},
-      {"rms_norm:backward@bf16[*x131072]", 2},
-      {"group_norm:backward@f32[*x65536]{groups=2}", 2}};
-  for (const auto& [text, count] : meetings) {
+  for (const char* text :
+       {"layer_norm:forward@f32[*x65536]",  // each warp finds the shift alone
+        "layer_norm:backward@f32[*x65536]", "rms_norm:forward@bf16[*x65536]",
+        "rms_norm:backward@bf16[*x131072]", "group_norm:backward@f32[*x65536]{groups=2}"}) {
     const Problem problem = problemOf(text);
     const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
     SCOPED_TRACE(text + (" " + schedule.text()));
@@ -439,7 +438,7 @@ TEST(CudaClusters, MeetOnceBeforeAndOnceForTheSumsOfASweep) {
     auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
-    checkClusters(*kernel, count,
+    checkClusters(*kernel,
                   problem.entry == Entry::Backward && schedule.threads == 256 && problem.bindings.empty());
   }
 }

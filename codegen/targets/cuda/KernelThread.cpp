@@ -3,6 +3,7 @@
 #include "codegen/targets/cuda/KernelThread.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -107,6 +108,11 @@ Value KernelThread::toI64(Value index) {
 }
 
 //===-- The block -------------------------------------------------------------------===//
+
+Value KernelThread::elementOf(Value pointer, Value index, Type type) {
+  return LLVM::GEPOp::create(l.b, l.loc, pointer.getType(), type ? type : f.statistics(), pointer,
+                             ValueRange{toI64(index)});
+}
 
 Value KernelThread::shared(int64_t elements, Type element) {
   auto space = gpu::AddressSpaceAttr::get(l.b.getContext(), gpu::AddressSpace::Workgroup);

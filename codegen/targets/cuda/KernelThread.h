@@ -54,6 +54,8 @@ class KernelThread {
   mlir::Value toI32(mlir::Value index);
   mlir::Value toI64(mlir::Value index);
 
+  /// Returns the address of an element of the statistics type, or of another, behind a pointer.
+  mlir::Value elementOf(mlir::Value pointer, mlir::Value index, mlir::Type = {});
   /// Returns shared memory of the block, elements of the statistics type or of another.
   mlir::Value shared(int64_t elements, mlir::Type = {});
   /// Waits for all threads of the block.

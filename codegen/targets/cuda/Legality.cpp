@@ -120,10 +120,10 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
          " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
-/// Returns the bytes of shared memory of columns over a cluster: two buffers of the block, and two for each
-/// value of all blocks.
+/// Returns the bytes of shared memory of columns over a cluster: two buffers of the block, two for each value
+/// of all blocks, and two mbarriers.
 static int64_t sharedOf(const KernelTraits& traits, const Schedule& s) {
-  return 4 * 2 * (s.threads * s.vector + traits.columnSums * s.cluster * columnsOf(s));
+  return 4 * 2 * (s.threads * s.vector + traits.columnSums * s.cluster * columnsOf(s)) + 2 * 8;
 }
 
 /// Returns why a cluster of so many blocks cannot share a run or columns.

@@ -3,6 +3,9 @@
 #include "codegen/targets/Machine.h"
 #include "codegen/targets/cuda/CacheHints.h"
 #include "codegen/targets/cuda/WidenAgain.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -21,22 +24,24 @@ namespace normc::codegen::cuda {
 
 static constexpr llvm::StringLiteral kTriple = "nvptx64-nvidia-cuda";
 
-/// Returns the PTX version, which decides the instructions and the drivers that read it: 8.0 has bulk
-/// copies, 8.8 accesses of 32 bytes. 9.0 is the first that knows the architectures that came with CUDA 13;
-/// LLVM ends the process over an older one.
-static llvm::StringRef versionFor(int64_t number, bool copiesInBulk) {
+/// The PTX versions that kernels need for sm_90, which decide the drivers that read them: asynchronous stores
+/// need 8.1, bulk copies and the fence of an mbarrier 8.0.
+enum class Version { Oldest = 78, Copies = 80, Stores = 81 };
+
+/// Returns the PTX version. 8.8 has accesses of 32 bytes. 9.0 is the first that knows the architectures that
+/// came with CUDA 13; LLVM ends the process over an older one.
+static std::string versionFor(int64_t number, Version least) {
   if (number == 88 || number == 110) return "+ptx90";
-  return number > 90 ? "+ptx88" : copiesInBulk ? "+ptx80" : "+ptx78";
+  return "+ptx" + std::to_string(number > 90 ? 88 : int(least));
 }
 
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(llvm::StringRef arch,
-                                                                      bool copiesInBulk = false) {
+                                                                      Version least = Version::Oldest) {
   int64_t number = 0;
   (void)arch.drop_front(3).getAsInteger(10, number);
   // At the level above, NVPTX numbers all values once more, which takes a tenth of the time and finds nothing
   // after kPasses.
-  return machineFor(
-      {kTriple.str(), arch.str(), versionFor(number, copiesInBulk).str(), llvm::CodeGenOptLevel::Default});
+  return machineFor({kTriple.str(), arch.str(), versionFor(number, least), llvm::CodeGenOptLevel::Default});
 }
 
 /// The passes of O3 that matter for these kernels, which have neither calls nor local memory, in half the
@@ -56,9 +61,22 @@ static constexpr llvm::StringLiteral kPasses =
     "simplifycfg<bonus-inst-threshold=1;switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
     "loop-unroll<O3>,instcombine<no-verify-fixpoint>,infer-alignment,div-rem-pairs,simplifycfg)";
 
-static bool copiesInBulk(const llvm::Module& ir) {
-  return llvm::any_of(
-      ir, [](const llvm::Function& f) { return f.getName().starts_with("llvm.nvvm.cp.async.bulk."); });
+static constexpr llvm::StringLiteral kStoreAsync =
+    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.";
+
+static Version leastVersion(const llvm::Module& ir) {
+  Version least = Version::Oldest;
+  for (const llvm::Function& f : ir) {
+    const llvm::StringRef name = f.getName();
+    if (name.starts_with("llvm.nvvm.cp.async.bulk.") || name.starts_with("llvm.nvvm.fence.mbarrier_init"))
+      least = Version::Copies;
+    for (const llvm::Instruction& i : llvm::instructions(f)) {
+      auto* call = llvm::dyn_cast<llvm::CallInst>(&i);
+      auto* code = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+      if (code && llvm::StringRef(code->getAsmString()).starts_with(kStoreAsync)) return Version::Stores;
+    }
+  }
+  return least;
 }
 
 bool llvmKnows(llvm::StringRef arch) {
@@ -136,6 +154,27 @@ void waitForMbarrier(mlir::OpBuilder& b, mlir::Location loc, mlir::Value mbarrie
   mlir::NVVM::MBarrierTryWaitParityOp::create(b, loc, mbarrier, parity, ticks);
 }
 
+void storeAsync(mlir::OpBuilder& b, mlir::Location loc, mlir::ValueRange floats, mlir::Value to,
+                mlir::Value mbarrier) {
+  const bool f64 = floats[0].getType().isF64();
+  llvm::SmallVector<mlir::Value> operands{to};
+  std::string list, constraints = "l";
+  for (mlir::Value v : floats) {
+    list += (list.empty() ? "$" : ", $") + std::to_string(operands.size());
+    constraints += f64 ? ",d" : ",f";
+    operands.push_back(v);
+  }
+  if (floats.size() > 1)
+    list = "v" + std::to_string(floats.size()) + (f64 ? ".f64" : ".f32") + " [$0], {" + list + "}";
+  else
+    list = (f64 ? "f64 [$0], " : "f32 [$0], ") + list;
+  const std::string code = kStoreAsync.str() + list + ", [$" + std::to_string(operands.size()) + "];";
+  operands.push_back(mbarrier);
+  mlir::LLVM::InlineAsmOp::create(b, loc, mlir::TypeRange(), operands, code, constraints + ",l,~{memory}",
+                                  /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                  mlir::LLVM::tailcallkind::TailCallKind::None, {}, {});
+}
+
 void copyInBulk(mlir::OpBuilder& b, mlir::Location loc, mlir::Value to, mlir::Value from,
                 mlir::Value mbarrier, mlir::Value bytes) {
   auto cluster =
@@ -164,7 +203,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
                                                             llvm::LLVMContext& context) {
   std::unique_ptr<llvm::Module> ir = mlir::translateModuleToLLVMIR(gpuModule, context, "normc");
   if (!ir) return llvm::createStringError("translation to LLVM IR failed; this is a fault of normc");
-  auto machine = machineOf(arch.name, copiesInBulk(*ir));
+  auto machine = machineOf(arch.name, leastVersion(*ir));
   if (!machine) return machine.takeError();
   layOut(*ir, **machine);
   for (llvm::Function& f : *ir)
@@ -176,7 +215,7 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
 }
 
 llvm::Expected<std::string> ptx(llvm::Module& ir, const Arch& arch) {
-  auto machine = machineOf(arch.name, copiesInBulk(ir));
+  auto machine = machineOf(arch.name, leastVersion(ir));
   if (!machine) return machine.takeError();
   return emit(ir, **machine, llvm::CodeGenFileType::AssemblyFile);
 }

@@ -53,6 +53,10 @@ void waitForCopies(mlir::OpBuilder&, mlir::Location, int64_t left);
 void initMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier);
 void expectBytes(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value bytes);
 void waitForMbarrier(mlir::OpBuilder&, mlir::Location, mlir::Value mbarrier, mlir::Value parity);
+/// Begins a store of 1, 2 or 4 floats, of at most 16 bytes, side by side in the shared memory of another
+/// block, whose mbarrier counts their bytes (sm_90). The addresses are those of inSharedMemoryOf.
+void storeAsync(mlir::OpBuilder&, mlir::Location, mlir::ValueRange floats, mlir::Value to,
+                mlir::Value mbarrier);
 /// Begins a copy of a multiple of 16 bytes (i32) from global to shared memory that the mbarrier counts
 /// (sm_90).
 void copyInBulk(mlir::OpBuilder&, mlir::Location, mlir::Value to, mlir::Value from, mlir::Value mbarrier,

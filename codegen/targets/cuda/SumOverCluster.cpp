@@ -1,14 +1,8 @@
 // Sums of lines and of columns that the blocks of a cluster share.
 //
-// Each warp of a line, and each block of a column, writes its part of a sum into the shared
-// memory of every block. After one cluster barrier each block adds all parts
-// from its own memory, in the same order, so all blocks have
-// the same bits. No block accesses the memory of another after the last barrier, so
-// blocks may exit in any order.
-//
-// The barrier also protects the buffers. Steps alternate between two of them: a block that
-// writes in step i + 2 has passed the barrier of step i + 1, before which all blocks had read
-// the buffer of step i.
+// Each warp of a line, and each block of a column, sends its part of a sum to every block
+// (ClusterMeeting.h). Each block adds all parts from its own memory, in the same order, so all blocks have
+// the same bits.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/SumTree.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -17,27 +11,7 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr unsigned kSharedSpace = 3;
-
-/// Returns shared memory that other blocks of the cluster write. Its linkage is external: LLVM would see no
-/// writer of an internal variable, because `mapa` is declared to let no address escape.
-Value SumTree::clusterShared(int64_t elements) {
-  auto module = k_.function->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = (k_.function.getName() + "_parts_" + Twine(clusterBuffers_++)).str();
-  auto type = LLVM::LLVMArrayType::get(f_.statistics(), elements);
-  OpBuilder b(module.getBodyRegion());
-  auto memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::External, name,
-                                       Attribute(),
-                                       /*alignment=*/16, kSharedSpace);
-  b.createBlock(&memory.getInitializerRegion());
-  LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
-  return LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
-}
-
-Value SumTree::elementOf(Value memory, Value index) {
-  return LLVM::GEPOp::create(l_.b, l_.loc, memory.getType(), f_.statistics(), memory,
-                             ValueRange{k_.toI64(index)});
-}
+static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
 /// Replaces the parts by the sums of runs, in all threads of their teams in all blocks. Every thread of the
 /// cluster takes part.
@@ -45,26 +19,29 @@ void SumTree::runOverCluster(MutableArrayRef<Value> sums, Combiners combiners) {
   const Type type = f_.statistics();
   const int64_t blocks = k_.launch.cluster, warps = k_.threads() / kWarp, own = k_.s.team / kWarp,
                 parts = blocks * own;
-  Value memory = clusterShared(2 * int64_t(sums.size()) * blocks * warps);
+  const int64_t size = int64_t(sums.size()) * blocks * warps;
+  Value memory = meeting_->memory(2 * size, type);
+  for (auto [i, v] : llvm::enumerate(sums)) v = overLanes(v, kWarp, of(combiners, i));
+  syncWarp(l_.b, l_.loc);  // what other lanes have read comes before what this one sends
+  meeting_->begin(size * bytesOf(type));
   Value warp = l_.div(k_.thread, l_.index(kWarp)), lane = l_.rem(k_.thread, l_.index(kWarp));
   // [buffer of the step][sum][team][block][warp of the team]: the parts that a thread adds are contiguous.
   Value unit = l_.div(warp, l_.index(own)), member = l_.rem(warp, l_.index(own));
   auto begin = [&](size_t sum) {
-    return l_.add(l_.mul(turn_, l_.index(int64_t(sums.size()) * blocks * warps)),
+    return l_.add(l_.mul(meeting_->turn(), l_.index(size)),
                   l_.add(l_.mul(unit, l_.index(parts)), l_.index(int64_t(sum) * blocks * warps)));
   };
-  for (auto [i, v] : llvm::enumerate(sums)) v = overLanes(v, kWarp, of(combiners, i));
   // Lane r writes to block r. The other lanes have a valid block, too, because LLVM may compute the address
   // before the condition.
-  Value there = inSharedMemoryOf(l_.b, l_.loc, memory, k_.toI32(l_.rem(lane, l_.index(blocks))));
+  const ClusterMeeting::There there = meeting_->in(memory, l_.rem(lane, l_.index(blocks)));
   k_.storeWhere(l_.less(lane, l_.index(blocks)), [&] {
     Value place = l_.add(l_.mul(k_.rank, l_.index(own)), member);
     for (auto [i, v] : llvm::enumerate(sums))
-      LLVM::StoreOp::create(l_.b, l_.loc, v, elementOf(there, l_.add(begin(i), place)));
+      meeting_->send(v, k_.elementOf(there.memory, l_.add(begin(i), place)), there);
   });
-  taskBarrier();
+  meeting_->end();
   auto part = [&](Value index) -> Value {
-    return LLVM::LoadOp::create(l_.b, l_.loc, type, elementOf(memory, index));
+    return LLVM::LoadOp::create(l_.b, l_.loc, type, k_.elementOf(memory, index));
   };
   for (auto [i, v] : llvm::enumerate(sums)) {
     const Combiner combiner = of(combiners, i);
@@ -91,26 +68,26 @@ void SumTree::unitsOverCluster(MutableArrayRef<Value> sums, const Place& place, 
   const int64_t vector = k_.s.vector, blocks = k_.launch.cluster, columns = place.span * vector,
                 units = k_.threads() / place.span;
   const int64_t size = int64_t(sums.size()) * blocks * columns, alignment = std::min<int64_t>(16, 4 * vector);
-  Value memory = clusterShared(2 * size);
+  Value memory = meeting_->memory(2 * size, f_.statistics());
+  meeting_->begin(size * bytesOf(f_.statistics()));
   // [buffer of the step][value][block][thread of the span][lane]
-  Value mine = l_.add(l_.mul(turn_, l_.index(size)), l_.mul(place.spanLane, l_.index(vector)));
+  Value mine = l_.add(l_.mul(meeting_->turn(), l_.index(size)), l_.mul(place.spanLane, l_.index(vector)));
   auto at = [&](Value memory, size_t value, Value part) {
-    return elementOf(memory, l_.add(mine, l_.add(l_.mul(part, l_.index(columns)),
-                                                 l_.index(int64_t(value) * blocks * columns))));
+    return k_.elementOf(memory, l_.add(mine, l_.add(l_.mul(part, l_.index(columns)),
+                                                    l_.index(int64_t(value) * blocks * columns))));
   };
   // Span u writes to the block u ranks after this one: a valid block for every thread, also if LLVM computes
   // it early.
   Value unit = unitInBlock(place);
   for (int64_t first = 0; first < blocks; first += units) {
     Value step = l_.add(unit, l_.index(first)), block = l_.rem(l_.add(k_.rank, step), l_.index(blocks));
-    Value there = inSharedMemoryOf(l_.b, l_.loc, memory, k_.toI32(block));
+    const ClusterMeeting::There there = meeting_->in(memory, block);
     Value one = first + units > blocks ? l_.less(step, l_.index(blocks)) : Value();
     k_.storeWhere(one, [&] {
-      for (auto [i, v] : llvm::enumerate(sums))
-        LLVM::StoreOp::create(l_.b, l_.loc, v, at(there, i, k_.rank), alignment);
+      for (auto [i, v] : llvm::enumerate(sums)) meeting_->send(v, at(there.memory, i, k_.rank), there);
     });
   }
-  taskBarrier();
+  meeting_->end();
   SmallVector<Values> parts(sums.size());
   for (auto [i, list] : llvm::enumerate(parts))
     for (int64_t part = 0; part < blocks; ++part)

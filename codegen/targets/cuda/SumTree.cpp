@@ -10,6 +10,7 @@ namespace normc::codegen::cuda {
 
 SumTree::SumTree(KernelThread& thread) : k_(thread), l_(thread.l), f_(thread.f) {
   if (k_.gridded()) gridBarrier_.emplace(l_, f_, k_.launch.grid, k_.threads(), k_.rank, k_.thread);
+  if (k_.clustered()) meeting_.emplace(k_);
 }
 
 void SumTree::beginStep(Value turn) {

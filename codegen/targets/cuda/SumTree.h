@@ -3,7 +3,7 @@
 //
 //   lanes     shuffles (SumTree.cpp)
 //   block     a part for each warp of a team, or for each span, in shared memory (SumTree.cpp)
-//   cluster   each block writes its parts to the shared memory of all blocks (SumOverCluster.cpp)
+//   cluster   each block sends its parts to the shared memory of all blocks (SumOverCluster.cpp)
 //   grid      each block writes its parts to workspace, between grid barriers (SumOverGrid.cpp)
 //
 // The schedule fixes the order of every sum, so all threads that get a sum get the same bits. Each sum has a
@@ -11,6 +11,7 @@
 // own buffers are. It does not know what is summed, nor from which tensors.
 #pragma once
 
+#include "codegen/targets/cuda/ClusterMeeting.h"
 #include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/KernelThread.h"
 
@@ -20,8 +21,8 @@ class SumTree {
  public:
   explicit SumTree(KernelThread&);
 
-  /// Begins a step that blocks of the task share. `turn` is 0, 1, 0, ... by step of a line or tile of columns
-  /// and chooses the buffers that are written; null where no block needs it.
+  /// Begins a step that blocks of the grid share. `turn` is 0, 1, 0, ... by step of a line and chooses the
+  /// buffers that are written; null where no block needs it.
   void beginStep(mlir::Value turn);
 
   //===-- Sums: every thread of the task takes part, and gets the sums of its unit ------===//
@@ -69,8 +70,6 @@ class SumTree {
   mlir::Value unitInBlock(const Place&);
   void runOverCluster(llvm::MutableArrayRef<mlir::Value> sums, Combiners);
   void unitsOverCluster(llvm::MutableArrayRef<mlir::Value> sums, const Place&, Combiners);
-  mlir::Value clusterShared(int64_t elements);
-  mlir::Value elementOf(mlir::Value memory, mlir::Value index);
   void runOverGrid(llvm::MutableArrayRef<mlir::Value> sums, Combiners);
   void unitsOverGrid(llvm::MutableArrayRef<mlir::Value> sums, Place&, mlir::Value feature, mlir::Value inside,
                      Combiners);
@@ -79,9 +78,9 @@ class SumTree {
   Loops& l_;
   AccessLowering& f_;
   std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
+  std::optional<ClusterMeeting> meeting_;   ///< if it has several of a cluster
   mlir::Value turn_;
   int64_t exchanged_ = 0;  ///< sums that blocks have exchanged over the grid in this step
-  int64_t clusterBuffers_ = 0;
   mlir::Value buffers_[2];
   int64_t flip_ = 0;
 };

@@ -20,14 +20,12 @@ void TeamLowering::columns(SlabOp s) {
     run_.place.units *= k_.taskBlocks();
   }
   const Value unit = run_.place.unit;
-  auto tile = [&](Value step, Value begin, Value end, Coordinates at) {
+  auto tile = [&](Value begin, Value end, Coordinates at) {
     beginRun(begin);
     run_.width = columnCount(begin, end);
     lanes_ = k_.lanes();
     for (int64_t k = 0; k < k_.tileCount(); ++k) {  // more than one if accesses are single elements
-      tree_.beginStep(k_.clustered()
-                          ? l_.rem(l_.add(l_.mul(step, l_.index(k_.tileCount())), l_.index(k)), l_.index(2))
-                          : Value());
+      tree_.beginStep({});
       Position position = access_->ofTile(k);
       inside_ = position.inside;
       run_.place.unit = unit;
@@ -42,13 +40,12 @@ void TeamLowering::columns(SlabOp s) {
     columnRows_.tensors.clear(), columnRows_.rows.clear();
   };
   if (f_.phase().isOverFeatures())
-    return l_.forEach(begin_, end_, columnsOf(s_), [&](Value begin) {
-      tile(l_.div(l_.sub(begin, begin_), l_.index(columnsOf(s_))), begin, end_, {.chunk = f_.task()});
-    });
+    return l_.forEach(begin_, end_, columnsOf(s_),
+                      [&](Value begin) { tile(begin, end_, {.chunk = f_.task()}); });
   auto [begin, end] = columnRange();
-  if (!s.isPer(Axis::Segment)) return tile(l_.index(0), begin, end, {.chunk = f_.task()});
+  if (!s.isPer(Axis::Segment)) return tile(begin, end, {.chunk = f_.task()});
   l_.forEach(begin_, end_, 1, [&, begin = begin, end = end](Value segment) {
-    tile(l_.sub(segment, begin_), begin, end, {.segment = segment, .chunk = f_.task()});
+    tile(begin, end, {.segment = segment, .chunk = f_.task()});
   });
 }
 

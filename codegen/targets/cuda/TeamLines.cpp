@@ -44,7 +44,7 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
       {task.begin, end}, stride, {},
       [&](Value first, Values&) {
         Replicas units = unitsFrom(first);
-        tree_.beginStep(k_.taskBlocks() > 1
+        tree_.beginStep(k_.gridded()
                             ? l_.rem(l_.div(l_.sub(first, task.begin), l_.index(stride)), l_.index(2))
                             : Value());
         auto group = [&](Value g) {
