@@ -10,33 +10,19 @@
 // read it, so every step needs a sum.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/ReadAhead.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr unsigned kSharedSpace = 3;
 static constexpr int64_t kMbarrierBytes = 8;
 
 /// Returns the mbarrier of this team for a place of the ring.
 Value BulkCopies::mbarrierOf(Value place) {
-  auto module = k_.function->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = (k_.function.getName() + "_arrivals").str();
-  auto memory = module.lookupSymbol<LLVM::GlobalOp>(name);
-  if (!memory) {
-    auto type =
-        LLVM::LLVMArrayType::get(l_.b.getI64Type(), (k_.s.prefetch.depth + 1) * access_.run().place.units);
-    OpBuilder b(module.getBodyRegion());
-    memory = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::Internal, name,
-                                    Attribute(),
-                                    /*alignment=*/kMbarrierBytes, kSharedSpace);
-    b.createBlock(&memory.getInitializerRegion());
-    LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
-  }
-  Value base = LLVM::AddressOfOp::create(l_.b, l_.loc, memory);
+  const int64_t count = (k_.s.prefetch.depth + 1) * access_.run().place.units;
+  Value base = k_.sharedVariable("arrivals", count, l_.b.getI64Type(), kMbarrierBytes);
   Value at = l_.add(l_.mul(place, l_.index(access_.run().place.units)), access_.run().place.unit);
-  return LLVM::GEPOp::create(l_.b, l_.loc, base.getType(), l_.b.getI64Type(), base, ValueRange{k_.toI64(at)});
+  return k_.elementOf(base, at, l_.b.getI64Type());
 }
 
 void BulkCopies::begin() {

@@ -8,7 +8,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr unsigned kSharedSpace = 3;
 static constexpr int64_t kMbarrierBytes = 8;
 /// The most bytes of a store.
 static constexpr int64_t kMostBytes = 16;
@@ -19,31 +18,26 @@ ClusterMeeting::ClusterMeeting(KernelThread& thread) : k_(thread), l_(thread.l) 
   Value none = LLVM::ConstantOp::create(l_.b, l_.loc, type, 0);
   count_ = LLVM::AllocaOp::create(l_.b, l_.loc, LLVM::LLVMPointerType::get(l_.b.getContext()), type, one);
   LLVM::StoreOp::create(l_.b, l_.loc, none, count_);
-  mbarriers_ = memory(2, l_.b.getI64Type(), kMbarrierBytes);
+  mbarriers_ = k_.sharedVariable("meetings", 2, l_.b.getI64Type(), kMbarrierBytes, /*others=*/true);
   k_.storeWhere(k_.isZero(k_.thread), [&] {
     for (int64_t turn : {0, 1})
       initMbarrier(l_.b, l_.loc, k_.elementOf(mbarriers_, l_.index(turn), l_.b.getI64Type()));
   });
 }
 
-/// Its linkage is external: LLVM would see no writer of an internal variable, because `mapa` is declared to
-/// let no address escape.
-Value ClusterMeeting::memory(int64_t elements, Type element, int64_t alignment) {
-  auto module = k_.function->getParentOfType<gpu::GPUModuleOp>();
-  const std::string name = (k_.function.getName() + "_parts_" + Twine(buffers_++)).str();
-  auto type = LLVM::LLVMArrayType::get(element, elements);
-  OpBuilder b(module.getBodyRegion());
-  auto variable = LLVM::GlobalOp::create(b, l_.loc, type, /*isConstant=*/false, LLVM::Linkage::External, name,
-                                         Attribute(), alignment, kSharedSpace);
-  b.createBlock(&variable.getInitializerRegion());
-  LLVM::ReturnOp::create(b, l_.loc, LLVM::UndefOp::create(b, l_.loc, type));
-  return LLVM::AddressOfOp::create(l_.b, l_.loc, variable);
+Value ClusterMeeting::memory(int64_t elements, Type element) {
+  return k_.sharedVariable("parts_" + Twine(buffers_++), elements, element, kMostBytes, /*others=*/true);
 }
 
 void ClusterMeeting::begin(int64_t bytes) {
   const Type type = l_.b.getI32Type();
   Value one = LLVM::ConstantOp::create(l_.b, l_.loc, type, 1);
   Value count = LLVM::LoadOp::create(l_.b, l_.loc, type, count_);
+  if (waits_) {
+    Value none = LLVM::ConstantOp::create(l_.b, l_.loc, type, 0);
+    l_.when(arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, count, none), {},
+            [&] { return waitForCluster(l_.b, l_.loc), Values(); });
+  }
   Value turn = arith::AndIOp::create(l_.b, l_.loc, count, one);
   Value round = arith::ShRUIOp::create(l_.b, l_.loc, count, one);
   parity_ = arith::AndIOp::create(l_.b, l_.loc, round, one);

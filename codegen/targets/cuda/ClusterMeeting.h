@@ -1,9 +1,8 @@
 // The exchange of parts of sums between the blocks of a cluster.
 //
 // In a meeting threads store parts into the shared memory of all blocks with asynchronous stores, whose bytes
-// an mbarrier of the receiving block counts. A block reads when all of its parts have come. So no thread
-// waits for its other stores, and the first-level cache keeps what it has, as after a cluster barrier neither
-// does.
+// an mbarrier of the receiving block counts. A block reads when all of its parts have come. A cluster barrier
+// would wait for the other stores of each thread, and empty the first-level cache; a meeting does neither.
 //
 // Two mbarriers and two buffers take turns. A warp sends its part of meeting m + 1 after it has read the
 // parts of meeting m; a block that sends in meeting m + 2 has received all parts of meeting m + 1, so what it
@@ -17,11 +16,15 @@ namespace normc::codegen::cuda {
 
 class ClusterMeeting {
  public:
-  /// Emits the initialisation of the mbarriers. A cluster barrier has to follow, before the first meeting.
+  /// Emits the initialisation of the mbarriers. All threads have to arrive at a cluster barrier afterwards,
+  /// and to wait for it before the first meeting, or in it.
   explicit ClusterMeeting(KernelThread&);
+  /// Makes the first meeting wait for that barrier: what a thread has loaded until then is under way
+  /// meanwhile.
+  void waitInTheFirst() { waits_ = true; }
 
   /// Returns shared memory that other blocks write.
-  mlir::Value memory(int64_t elements, mlir::Type, int64_t alignment = 16);
+  mlir::Value memory(int64_t elements, mlir::Type);
 
   /// Begins a meeting in which each block receives so many bytes. Every thread of the cluster takes part.
   void begin(int64_t bytes);
@@ -41,8 +44,9 @@ class ClusterMeeting {
   KernelThread& k_;
   Loops& l_;
   mlir::Value mbarriers_;
-  mlir::Value count_;  ///< memory of the number of meetings that have ended
+  mlir::Value count_;  ///< memory of the number of meetings that have begun
   mlir::Value turn_, parity_, mbarrier_;
+  bool waits_ = false;
   int64_t buffers_ = 0;
 };
 

@@ -125,6 +125,24 @@ Value KernelThread::shared(int64_t elements, Type element) {
   return memory;
 }
 
+Value KernelThread::sharedVariable(const Twine& name, int64_t elements, Type element, int64_t alignment,
+                                   bool others) {
+  constexpr unsigned kSharedSpace = 3;
+  auto module = function->getParentOfType<gpu::GPUModuleOp>();
+  const std::string symbol = (function.getName() + "_" + name).str();
+  auto variable = module.lookupSymbol<LLVM::GlobalOp>(symbol);
+  if (!variable) {
+    auto type = LLVM::LLVMArrayType::get(element, elements);
+    OpBuilder b(module.getBodyRegion());
+    variable = LLVM::GlobalOp::create(b, l.loc, type, /*isConstant=*/false,
+                                      others ? LLVM::Linkage::External : LLVM::Linkage::Internal, symbol,
+                                      Attribute(), alignment, kSharedSpace);
+    b.createBlock(&variable.getInitializerRegion());
+    LLVM::ReturnOp::create(b, l.loc, LLVM::UndefOp::create(b, l.loc, type));
+  }
+  return LLVM::AddressOfOp::create(l.b, l.loc, variable);
+}
+
 void KernelThread::barrier() {
   gpu::BarrierOp::create(l.b, l.loc);
   ++barriers_;

@@ -58,6 +58,11 @@ class KernelThread {
   mlir::Value elementOf(mlir::Value pointer, mlir::Value index, mlir::Type = {});
   /// Returns shared memory of the block, elements of the statistics type or of another.
   mlir::Value shared(int64_t elements, mlir::Type = {});
+  /// Returns the address of a variable in shared memory, which is made when its name is first asked for.
+  /// `others`: other blocks write it. LLVM would see no writer of an internal variable, because `mapa` is
+  /// declared to let no address escape.
+  mlir::Value sharedVariable(const llvm::Twine& name, int64_t elements, mlir::Type, int64_t alignment,
+                             bool others = false);
   /// Waits for all threads of the block.
   void barrier();
   int64_t barriers() const { return barriers_; }  ///< that have been emitted

@@ -25,6 +25,9 @@ class SumTree {
   /// buffers that are written; null where no block needs it.
   void beginStep(mlir::Value turn);
 
+  /// Makes the first exchange of a cluster wait for the barrier that the phase begins with.
+  void waitInTheFirstMeeting() { meeting_->waitInTheFirst(); }
+
   //===-- Sums: every thread of the task takes part, and gets the sums of its unit ------===//
 
   /// Replaces the parts of the sums of a line's runs, or of a block's rows, by the sums.

@@ -54,7 +54,7 @@ class TeamLowering : SlabLowering {
   mlir::Value columnCount(mlir::Value begin, mlir::Value end);
   mlir::Value runWidth(SlabOp);
   void beginRun(mlir::Value begin);
-  void zeroPartials();
+  bool zeroPartials();
   void slab(SlabOp);
   void overClasses(SlabOp, llvm::function_ref<void(Units)> walk);
   void vectors(SlabOp);

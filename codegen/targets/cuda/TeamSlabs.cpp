@@ -27,6 +27,12 @@ TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& 
   probedRows_ = 8;
 }
 
+/// True if the phase has one slab, of runs, whose sums blocks exchange.
+static bool isOneOfRuns(PhaseOp phase) {
+  auto slabs = llvm::to_vector(phase.getOps<SlabOp>());
+  return slabs.size() == 1 && slabs[0].getKind() == SlabKind::Run && slabs[0].hasSweeps();
+}
+
 void TeamLowering::run() {
   std::tie(begin_, end_) = f_.range();
   access_->beginTask({begin_, end_});
@@ -36,9 +42,12 @@ void TeamLowering::run() {
     isPresent_[t.getSymName()] =
         arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ne, address, l_.index(0));
   }
-  zeroPartials();
+  const bool zeroes = zeroPartials();
   if (k_.clustered())
     arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
+  // A row that no other slab follows needs the other blocks in its meeting alone.
+  const bool late = k_.clustered() && !zeroes && isOneOfRuns(f_.phase());
+  if (late) tree_.waitInTheFirstMeeting();
   countRows();
   Replica phase;
   phase.at.chunk = f_.task();
@@ -50,7 +59,7 @@ void TeamLowering::run() {
     } else if (s) {
       // Other threads may read in the next slab what this one has stored.
       if (k_.clustered() && !first) arriveAtCluster(l_.b, l_.loc);
-      if (k_.clustered())
+      if (k_.clustered() && !late)
         waitForCluster(l_.b, l_.loc);
       else if (!first)
         tree_.taskBarrier();
@@ -86,8 +95,8 @@ Value TeamLowering::hasTask(Value yes, Value no) {
   return f_.phase()->hasAttr(leastBlocksAttrName()) ? l_.select(l_.less(begin_, end_), yes, no) : yes;
 }
 
-/// Clears every partial of the task, also if the task has no row.
-void TeamLowering::zeroPartials() {
+/// Clears every partial of the task, also if the task has no row. Returns whether there are any.
+bool TeamLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
     if (auto sweep = dyn_cast<SweepOp>(op))
@@ -95,7 +104,7 @@ void TeamLowering::zeroPartials() {
         partials.insert(f_.tensor(name.getValue()));
     if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
   });
-  if (partials.empty()) return;
+  if (partials.empty()) return false;
   auto [begin, end] = columnRange();
   Value last = hasTask(end, begin);
   l_.forEach(l_.add(begin, k_.indexInTask()), last, k_.threads() * k_.taskBlocks(), [&](Value feature) {
@@ -108,6 +117,7 @@ void TeamLowering::zeroPartials() {
     tree_.taskBarrier();
   else if (!k_.clustered())
     k_.barrier();
+  return true;
 }
 
 void TeamLowering::slab(SlabOp s) {
