@@ -45,8 +45,9 @@ void TeamLowering::run() {
   const bool zeroes = zeroPartials();
   if (k_.clustered())
     arriveAtCluster(l_.b, l_.loc);  // what is in memory is written, and this block's is there to write to
-  // A row that no other slab follows needs the other blocks in its meeting alone.
-  const bool late = k_.clustered() && !zeroes && isOneOfRuns(f_.phase());
+  // A row that no other slab follows needs the other blocks in its meeting alone. Where it may begin
+  // anywhere, that would take registers that it does not have.
+  const bool late = k_.clustered() && !zeroes && isOneOfRuns(f_.phase()) && !f_.access().peeled;
   if (late) tree_.waitInTheFirstMeeting();
   countRows();
   Replica phase;
