@@ -48,8 +48,8 @@ struct View {
   std::array<uint32_t, 32>
       lanes{};  ///< known counts of single lanes, after a synchronisation of part of a warp
   SharedClock foreign;
-  /// What asynchronous stores that have arrived tell of their senders: what they send depends on what they
-  /// had read and waited for. It orders none of their own stores.
+  /// The accesses that asynchronous stores make known when they have arrived: their senders had read and
+  /// waited for these, and what they sent depends on them. The senders' own stores are not among them.
   SharedClock read;
 };
 

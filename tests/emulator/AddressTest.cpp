@@ -7,8 +7,6 @@
 namespace normc::emulator {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const std::string kShared =
     "@tile = internal addrspace(3) global [64 x float] undef, align 128\n"
     "@bar = internal addrspace(3) global i64 undef, align 8\n";

@@ -7,8 +7,6 @@
 namespace normc::emulator {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const std::string kTile = "@tile = internal addrspace(3) global [256 x float] undef, align 128\n";
 
 /// Each thread copies 16 bytes and then reads what thread tid ^ flip has copied.

@@ -7,8 +7,6 @@
 namespace normc::emulator {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const std::string kSlot = "@slot = internal addrspace(3) global [64 x float] undef, align 16\n";
 const std::string kSync =
     "  call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n  call void "
@@ -60,15 +58,7 @@ std::string textOfReadThenStore(const std::string& between, int share) {
                                          R"(
   %p = getelementptr float, ptr addrspace(1) %x, i32 %place
   %v = load float, ptr addrspace(1) %p, align 4
-)" + between + R"(
-  %who = or i32 %tid, %rank
-  %stores = icmp eq i32 %who, 0
-  br i1 %stores, label %store, label %end
-store:
-  store float %v, ptr addrspace(1) %p, align 4
-  br label %end
-end:
-)");
+)" + between + firstOfClusterStores("%v", "%p"));
   Memory memory;
   auto* x = iota<float>(memory, "x", 8);
   return run(ir, {.grid = {6}, .block = {64}, .cluster = {2}}, memory, {x, x}).text();

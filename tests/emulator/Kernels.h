@@ -30,6 +30,20 @@ inline const std::string kLoadX = R"(
   %v = load float, ptr addrspace(1) %px, align 4
 )";
 
+/// The first thread of each cluster stores a float; `%rank` is that of its block.
+inline std::string firstOfClusterStores(const std::string& value, const std::string& pointer) {
+  return R"(
+  %who = or i32 %tid, %rank
+  %stores = icmp eq i32 %who, 0
+  br i1 %stores, label %store, label %end
+store:
+  store float )" +
+         value + ", ptr addrspace(1) " + pointer + R"(, align 4
+  br label %end
+end:
+)";
+}
+
 inline const std::string kBarrier = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n";
 
 }  // namespace normc::emulator

@@ -9,8 +9,6 @@ namespace {
 
 using testing::Test;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const std::string kCopy = kernel(kXY, kLoadX + "store float %v, ptr addrspace(1) %py, align 4");
 
 TEST(MemoryChecks, AReadPastTheEndOfARegion) {

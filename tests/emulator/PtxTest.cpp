@@ -8,8 +8,6 @@
 namespace normc::emulator {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(Ptx, IsTakenApart) {
   auto all = parsePtx("@!$5 ld.global.nc.L1::no_allocate.v4.b32 {$0, $1,$2,$3},\n\t[$4+32] ; bar.sync 0;");
   ASSERT_TRUE(all && all->size() == 2);

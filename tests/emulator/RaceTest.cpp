@@ -7,8 +7,6 @@
 namespace normc::emulator {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 const Order kOrders[] = {Order::Ascending, Order::Descending, Order::Random};
 
 TEST(Race, TwoBlocksWriteTheSame) {

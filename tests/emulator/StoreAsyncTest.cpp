@@ -7,8 +7,6 @@
 namespace normc::emulator {
 namespace {
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 /// Two buffers with a number from each of two blocks, and two mbarriers.
 const std::string kMemory =
     "@slots = internal addrspace(3) global [4 x float] undef, align 16\n"
@@ -33,7 +31,7 @@ init:
 ready:
 )";
 
-/// What a meeting may do otherwise.
+/// Options of a meeting.
 struct Meeting {
   int bytes = 8;    ///< that are expected
   int buffer = -1;  ///< that it writes; by default the meeting's number mod 2
@@ -158,15 +156,7 @@ TEST(StoreAsync, TellsWhatItsSendersHaveReadButNotWhatTheyHaveStored) {
   %shared = getelementptr float, ptr addrspace(1) %x, i32 %place
   %r = load float, ptr addrspace(1) %shared, align 4
 )";
-  const std::string over = R"(
-  %who = or i32 %tid, %rank
-  %stores = icmp eq i32 %who, 0
-  br i1 %stores, label %over, label %end
-over:
-  store float %sum0, ptr addrspace(1) %shared, align 4
-  br label %end
-end:
-)";
+  const std::string over = firstOfClusterStores("%sum0", "%shared");
   EXPECT_EQ(textOf(kInit + kSync + meet(0, {.before = read}) + over), "ok");
   EXPECT_TRUE(has(textOf(kInit + kSync + meet(0) + read + over), "data race"));
   // Each thread stores to y before the meeting, and reads afterwards what the other block has stored.

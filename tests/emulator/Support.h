@@ -10,6 +10,10 @@
 
 namespace normc::emulator {
 
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// The module of this IR, with the triple and the data layout of NVPTX. Ends the process where it is not
 /// valid.
 std::unique_ptr<llvm::Module> parseKernel(const std::string& ir, llvm::LLVMContext&);

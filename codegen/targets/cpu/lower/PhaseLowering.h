@@ -39,7 +39,7 @@ class PhaseLowering : SlabLowering {
   struct Sweep;
   /// Some rows of a segment whose statistics are worked on together, across channels.
   struct Piece;
-  /// What a step has: runs side by side, and vectors of each.
+  /// The size of a step: runs side by side, and vectors of each.
   struct Steps {
     int64_t rows, unroll;
     bool large = false;  ///< these are the steps of large calls
@@ -164,7 +164,7 @@ class PhaseLowering : SlabLowering {
   std::optional<PieceMemory> pieces_;   ///< the values of a piece
   std::optional<StagedStores> stage_;   ///< outputs of a piece that do not fill cache lines yet
 
-  //===-- What is being lowered, each for a scope ----------------------------------===//
+  //===-- State of the lowering, each part set for a scope --------------------------===//
   Steps steps_;
   Piece* piece_ = nullptr;
   mlir::Value next_;      ///< the first unit of the next step, if its inputs are prefetched; else null

@@ -1,4 +1,5 @@
-// What a slab across channels computes for each row of a piece: in memory, an element for each row.
+// The values that a slab across channels computes for the rows of a piece: memory with an element for each
+// row.
 #pragma once
 
 #include "codegen/lower/AccessLowering.h"

@@ -12,8 +12,8 @@ constexpr int64_t kStreamTile = 1024;
 
 class StreamBuffer {
  public:
-  /// Emits the allocation for so many partials, in vectors of `lanes`. The sums lie apart from those of x in
-  /// a page: `x` is the tensor that the stream reads.
+  /// Emits the allocation for so many partials, in vectors of `lanes`. Within a page the sums lie apart from
+  /// the elements of `x`, the tensor that the stream reads.
   StreamBuffer(Loops&, AccessLowering&, size_t partials, TensorOp x, int64_t lanes);
 
   /// Adds the term of a feature of the tile, or of the lanes of a vector of features.
