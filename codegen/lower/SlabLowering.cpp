@@ -105,8 +105,10 @@ Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
   return loop.getResult(0);
 }
 
-Values SlabLowering::regionCode(Block& body, IRMapping& values) {
-  for (Operation& op : body.without_terminator()) clone(op, values);
+Values SlabLowering::regionCode(Block& body, IRMapping& values,
+                                llvm::function_ref<bool(Operation&)> isNeeded) {
+  for (Operation& op : body.without_terminator())
+    if (isNeeded(op)) clone(op, values);
   Values yielded;
   for (Value v : cast<YieldOp>(body.getTerminator()).getValues()) yielded.push_back(mapped(v, values));
   return yielded;

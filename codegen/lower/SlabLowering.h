@@ -89,8 +89,11 @@ class SlabLowering {
   /// otherwise it stays a scalar that all lanes share.
   mlir::Operation* clone(mlir::Operation&, mlir::IRMapping&);
 
-  /// Clones the region of a sweep or a probe, whose arguments are mapped. Returns the values that it yields.
-  Values regionCode(mlir::Block&, mlir::IRMapping&);
+  /// Clones the region of a sweep or a probe, whose arguments are mapped, but for operations that are not
+  /// needed. Returns the values that it yields.
+  Values regionCode(
+      mlir::Block&, mlir::IRMapping&,
+      llvm::function_ref<bool(mlir::Operation&)> isNeeded = [](mlir::Operation&) { return true; });
   Values elementCode(SweepOp op, Replica& replica) {
     return regionCode(op.getBody().front(), replica.values);
   }

@@ -18,6 +18,7 @@
 
 #include "codegen/Pass.h"
 #include "codegen/lower/SlabLowering.h"
+#include "codegen/targets/cpu/lower/KeptElements.h"
 #include "codegen/targets/cpu/lower/PieceMemory.h"
 #include "codegen/targets/cpu/lower/StagedStores.h"
 #include "codegen/targets/cpu/lower/StreamBuffer.h"
@@ -61,6 +62,9 @@ class PhaseLowering : SlabLowering {
   /// True if a shift estimate of the slab searches valid rows.
   bool searchesRows(SlabOp);
   void allocatePlaces();
+  void allocateKept();
+  /// Returns the elements that a step of so many runs keeps from the first sweep to the last; null: none.
+  KeptElements* keptBy(SlabOp, int64_t runs);
   Values searchValid(mlir::Value segment, mlir::Value count) override;
   LargeCall largeCall();
   int64_t cacheLineUnroll();
@@ -116,6 +120,8 @@ class PhaseLowering : SlabLowering {
   void element(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value offset, int64_t lanes, mlir::Value mask,
                llvm::MutableArrayRef<mlir::Value> sums, unsigned stride,
                llvm::MutableArrayRef<mlir::Value> common = {});
+  /// Emits the region of a sweep for the elements of a replica from `offset` on. Returns what it yields.
+  Values elementCode(SweepOp, Replica&, mlir::Value offset, int64_t lanes);
   void prefetchNext(llvm::ArrayRef<Replica>, mlir::Value offset, int64_t elements);
   void acrossLanes(Sweep&, Replicas&, llvm::ArrayRef<mlir::Value> sums, Replica* all);
   void addRowPartials(Sweep&, llvm::MutableArrayRef<Replica>, llvm::ArrayRef<mlir::Value> sums);
@@ -162,11 +168,14 @@ class PhaseLowering : SlabLowering {
   StackMemory places_;                  ///< the valid rows that are sampled
   std::optional<StreamBuffer> buffer_;  ///< the sums of a stream
   std::optional<PieceMemory> pieces_;   ///< the values of a piece
-  std::optional<StagedStores> stage_;   ///< outputs of a piece that do not fill cache lines yet
+  /// Of the slab of runs that keeps elements.
+  std::optional<KeptElements> kept_;
+  std::optional<StagedStores> stage_;  ///< outputs of a piece that do not fill cache lines yet
 
   //===-- State of the lowering, each part set for a scope --------------------------===//
   Steps steps_;
   Piece* piece_ = nullptr;
+  KeptElements* keeps_ = nullptr;  ///< elements that this step keeps
   mlir::Value next_;      ///< the first unit of the next step, if its inputs are prefetched; else null
   mlir::Value lastMask_;  ///< of the last vector of a tile of columns
 };

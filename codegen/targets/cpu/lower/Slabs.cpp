@@ -22,9 +22,10 @@ PhaseLowering::PhaseLowering(Loops& loops, AccessLowering& frame)
 void PhaseLowering::run() {
   std::tie(begin_, end_) = f_.range();
   if (takesChannels() && !f_.phase().getBySegment()) takeWholeSegments();
-  zeroPartials();
   allocateBuffer();
   allocatePlaces();
+  allocateKept();
+  zeroPartials();
   if (schedule_.getStream()) large_ = largeCall();
   countRows();
   Replica phase;
@@ -99,12 +100,14 @@ void PhaseLowering::slab(SlabOp s) {
   Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   if (s.isSplit()) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (s.isOfRows()) begin = l_.index(0), end = f_.features();
+  llvm::SaveAndRestore keeps(keeps_, keptBy(s, steps_.rows));
   const bool once = kind_ == Kind::Column && !isAcrossChannels();
   if (!large_.is || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
   // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_.is, {}, [&] {
     const int64_t rows = schedule_.getStream();
     llvm::SaveAndRestore version(steps_, {.rows = rows, .unroll = largeUnroll(rows), .large = true});
+    llvm::SaveAndRestore keepsMany(keeps_, keptBy(s, rows));
     lower(s, begin, end);
     return Values();
   });
@@ -112,6 +115,28 @@ void PhaseLowering::slab(SlabOp s) {
     lower(s, begin, end);
     return Values();
   });
+}
+
+/// Emits the memory of the slab that keeps elements, for the longer of its steps that do.
+void PhaseLowering::allocateKept() {
+  for (auto s : f_.phase().getOps<SlabOp>()) {
+    if (kept_ || s.getKind() != Kind::Run) continue;
+    llvm::SaveAndRestore current(slab_, s);
+    kept_.emplace(s);
+    int64_t runs = 0;
+    for (const int64_t step : {schedule_.getRows(), schedule_.getStream()})
+      if (keptBy(s, step)) runs = std::max(runs, step);
+    if (runs)
+      kept_->allocate(l_, f_.statistics(), runs, *Loops::constant(runWidth()), schedule_.getVector());
+    else
+      kept_.reset();
+  }
+}
+
+KeptElements* PhaseLowering::keptBy(SlabOp s, int64_t runs) {
+  const bool serves = kept_ && kept_->isOf(s) && runs && !(schedule_.getAhead() && runs > 1) &&
+                      kept_->serve(runs, Loops::constant(runWidth()));
+  return serves ? &*kept_ : nullptr;
 }
 
 /// Emits the scalar code that is the same for all features once, before the loop over features. LLVM does not
@@ -263,7 +288,8 @@ PhaseLowering::Replicas PhaseLowering::runReplicas(SlabOp s, ArrayRef<Coordinate
               : f_.featuresLast() ? l_.mul(group, f_.groupWidth(s.groupAxis()))
                                   : l_.index(0);
   Replicas replicas(units.size());
-  for (auto [r, unit] : llvm::zip(replicas, units)) {
+  for (auto [i, r, unit] : llvm::enumerate(replicas, units)) {
+    r.index = int64_t(i);
     r.at = unit;
     r.at.group = group;
     r.values = shared_;

@@ -56,6 +56,18 @@ Value PhaseLowering::inFirstLanes(Value term, Combiner combiner) {
   return vector::InsertOp::create(l_.b, l_.loc, term, none, ArrayRef<int64_t>{0});
 }
 
+Values PhaseLowering::elementCode(SweepOp sweep, Replica& replica, Value offset, int64_t lanes) {
+  Block& body = sweep.getBody().front();
+  const bool loads = keeps_ && keeps_->isLast(sweep);
+  if (loads) keeps_->load(l_, replica.index, offset, lanes, replica.values);
+  auto isNeeded = [&](Operation& op) { return !loads || keeps_->executes(op); };
+  const Values yielded = regionCode(body, replica.values, isNeeded);
+  if (keeps_ && keeps_->isFirst(sweep))
+    keeps_->store(l_, replica.index, offset, lanes, replica.values,
+                  [&](Operation& op) { clone(op, replica.values); });
+  return yielded;
+}
+
 /// Emits one step: `lanes` elements from `offset` on, for every replica. `common` holds the values that
 /// replicas share, once they are loaded.
 void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value offset, int64_t lanes,
@@ -84,7 +96,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
-      if (s.hoisted[i]) continue;
+      if (s.hoisted[i] || (keeps_ && keeps_->isLast(s.op) && !keeps_->reads(i))) continue;
       Value v = s.shared[i] ? common[i] : Value();
       if (!v) {
         int64_t width = column && !t.hasAxis(Axis::Feature) ? 0 : lanes;
@@ -93,7 +105,7 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       }
       replica.values.map(body.getArgument(i), v);
     }
-    const Values yielded = elementCode(s.op, replica);
+    const Values yielded = elementCode(s.op, replica, offset, lanes);
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
     for (TensorOp t : s.writes) {
