@@ -69,9 +69,13 @@ int64_t Rows::of(int64_t features, DType type, const Machine& machine) const {
   return std::max<int64_t>(1, std::min(4 * machine.lastCache, most) / row);
 }
 
-Shape Options::shapeOf(int64_t rows, int64_t features) const {
+bool Options::partsIntoSegments(const Spec& spec) const {
+  return channelsFirst || (spatial && !segmentsIfNeeded) || spec.needsSegments();
+}
+
+Shape Options::shapeOf(int64_t rows, int64_t features, bool segmented) const {
   const Layout layout = channelsFirst ? Layout::ChannelsFirst : Layout::FeaturesLast;
-  if (spatial == 0 && !channelsFirst) return {1, rows, features, layout};
+  if (!segmented || (spatial == 0 && !channelsFirst)) return {1, rows, features, layout};
   const int64_t each = spatial ? spatial : 784;  // 28 x 28, an image halfway through a network
   return {std::max<int64_t>(1, rows / each), std::min(rows, each), features, layout};
 }
@@ -130,7 +134,7 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   app.add_flag(
       "--around", around,
       "norms with something around them, beside the bare norm and loops apart; forward, backward and "
-      "infer of 768 to 16384 features, in segments of 256 rows");
+      "infer of 768 to 16384 features; rows are in segments of 256 for a norm that needs segments");
   bool quick = false, noOneDnn = false, noTorch = false;
   app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
   app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
@@ -165,7 +169,7 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
     if (app.count("--norms") == 0) options.norms = aroundNorms();
     if (app.count("--features") == 0) options.features = {768, 1024, 2048, 4096, 8192, 16384};
     if (app.count("--entries") == 0) options.entries = {Entry::Forward, Entry::Backward, Entry::Infer};
-    if (app.count("--spatial") == 0) options.spatial = 256;
+    if (app.count("--spatial") == 0) options.spatial = 256, options.segmentsIfNeeded = true;
   }
   if (quick) {
     if (app.count("--features") == 0) options.features = {768};

@@ -35,8 +35,9 @@ struct Options {
   std::map<std::string, int64_t> bindings;  ///< `heads=16`; 16 where nothing is said
   bool channelsFirst = false;
   int64_t spatial = 0;  ///< rows of a segment; 0: all rows are one segment, or 784 with channels first
-  bool halide = false;  ///< its kernels too
-  std::string before;   ///< a package of the same problems; empty: none
+  bool segmentsIfNeeded = false;  ///< only norms that need segments have them
+  bool halide = false;            ///< its kernels too
+  std::string before;             ///< a package of the same problems; empty: none
   bool cliffs = false;  ///< `features` hold the aligned neighbours of each, for `cliffs` of the tables
   std::string target = "host";  ///< what kernels are compiled for
   bool oneDnn = true, torch = true;
@@ -47,8 +48,10 @@ struct Options {
   std::string drawnFolder;   ///< of a report whose pictures are drawn again, instead of a race; empty: none
   RaceOptions race;
 
+  /// True if the problems of the norm have three dimensions.
+  bool partsIntoSegments(const Spec&) const;
   /// So many rows, in segments of `spatial`, or as one.
-  Shape shapeOf(int64_t rows, int64_t features) const;
+  Shape shapeOf(int64_t rows, int64_t features, bool segmented) const;
 };
 
 /// Reads the command line. What is not to be run is printed, and `exitCode` set.

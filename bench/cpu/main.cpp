@@ -34,7 +34,7 @@ std::optional<Problem> problemOf(const Options& options, const std::string& norm
   problem.data = data;
   problem.params = data == DType::F64 ? DType::F64 : DType::F32;
   problem.features = features;
-  problem.segmented = options.channelsFirst || options.spatial || (*spec)->needsSegments();
+  problem.segmented = options.partsIntoSegments(**spec);
   problem.layout = options.channelsFirst ? Layout::ChannelsFirst : Layout::FeaturesLast;
   for (const std::string& binding : bindingNames(**spec)) {
     const auto given = options.bindings.find(binding);
@@ -47,11 +47,13 @@ std::optional<Problem> problemOf(const Options& options, const std::string& norm
   return std::nullopt;
 }
 
-/// The problems of one entry, type and number of features; backward needs its forward too.
+/// The problems of one entry, type and number of features, of two or of three dimensions; backward needs its
+/// forward too.
 struct Family {
   Entry entry;
   DType data;
   int64_t features;
+  bool segmented;
   std::vector<Problem> problems;
   std::vector<std::string> notRun;
 };
@@ -61,11 +63,13 @@ std::vector<Family> familiesOf(const Options& options) {
   for (DType data : options.types)
     for (Entry entry : options.entries)
       for (int64_t features : options.features) {
-        Family family{entry, data, features, {}, {}};
+        Family whole{entry, data, features, false, {}, {}}, segmented{entry, data, features, true, {}, {}};
         for (const std::string& norm : options.norms)
-          if (auto problem = problemOf(options, norm, entry, data, features, family.notRun))
-            family.problems.push_back(std::move(*problem));
-        families.push_back(std::move(family));
+          if (auto problem = problemOf(options, norm, entry, data, features, whole.notRun))
+            (problem->segmented ? segmented : whole).problems.push_back(std::move(*problem));
+        for (Family& family : {std::ref(whole), std::ref(segmented)}) {
+          if (!family.problems.empty() || !family.notRun.empty()) families.push_back(std::move(family));
+        }
       }
   return families;
 }
@@ -141,8 +145,8 @@ void run(const Options& options, const Machine& machine) {
     for (const Family& family : families)
       for (int threads : options.threads) {
         const int64_t count = rows.of(family.features, family.data, machine);
-        const HeatPlan plan{family.entry, family.data, options.shapeOf(count, family.features), threads,
-                            rows.place()};
+        const HeatPlan plan{family.entry, family.data,
+                            options.shapeOf(count, family.features, family.segmented), threads, rows.place()};
         Heat heat = runHeat(plan, family.problems, kernels, others, options.oneDnn, torch ? &*torch : nullptr,
                             options.race);
         heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());

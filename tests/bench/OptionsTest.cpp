@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/cpu/Options.h"
+#include "dsl/Library.h"
 
 namespace normc::bench {
 namespace {
@@ -83,15 +84,24 @@ TEST(BenchOptions, OnlyProcessorsAreTargets) {
 
 TEST(BenchOptions, ChannelsFirstPartsRowsIntoImages) {
   const Options first = Read({"--channels-first"}).options;
-  EXPECT_EQ(first.shapeOf(7840, 64).segments, 10);
-  EXPECT_EQ(first.shapeOf(7840, 64).rows, 784);
-  EXPECT_EQ(first.shapeOf(100, 64).rows, 100);
+  EXPECT_EQ(first.shapeOf(7840, 64, true).segments, 10);
+  EXPECT_EQ(first.shapeOf(7840, 64, true).rows, 784);
+  EXPECT_EQ(first.shapeOf(100, 64, true).rows, 100);
   const Options last = Read({"--spatial", "49"}).options;
-  EXPECT_EQ(last.shapeOf(98, 64).text(), "2 x 49 x 64");
-  EXPECT_EQ(Options().shapeOf(98, 64).text(), "98 x 64");
+  EXPECT_EQ(last.shapeOf(98, 64, true).text(), "2 x 49 x 64");
+  EXPECT_EQ(Options().shapeOf(98, 64, false).text(), "98 x 64");
   const Read none({"--spatial", "0"});
   EXPECT_FALSE(none.run);
   EXPECT_NE(none.text.find("--spatial: Value 0 not in range"), std::string::npos) << none.text;
+}
+
+TEST(BenchOptions, OnlyNormsThatNeedSegmentsHaveThemAround) {
+  const Options around = Read({"--around"}).options, asked = Read({"--around", "--spatial", "49"}).options;
+  EXPECT_FALSE(around.partsIntoSegments(**findNorm("rms_norm_residual")));
+  EXPECT_TRUE(around.partsIntoSegments(**findNorm("adaptive_layer_norm")));
+  EXPECT_TRUE(asked.partsIntoSegments(**findNorm("rms_norm_residual")));
+  EXPECT_EQ(around.shapeOf(512, 64, true).text(), "2 x 256 x 64");
+  EXPECT_EQ(around.shapeOf(512, 64, false).text(), "512 x 64");
 }
 
 TEST(BenchOptions, RowsFitTheMachine) {
