@@ -65,20 +65,36 @@ std::string kindOf(const Problem& problem) {
   return kind;
 }
 
+/// Returns which tensors and formulas the norm has around it, and whether rows of a segment lie apart; empty:
+/// the kernel reads and writes what the norm alone does.
+static std::string surroundingsOf(const Problem& problem) {
+  const Spec& spec = *problem.spec;
+  std::string around = problem.segmented && !spec.perFeature() ? " segments" : "";
+  if (spec.residual) around += spec.residual->after ? " residual after" : " residual";
+  if (spec.hasStream()) around += " stream";
+  if (spec.gate) around += spec.gate->before ? " gate before" : " gate";
+  if (spec.modulate) around += " modulate";
+  if (spec.activation == Activation::Relu) around += " relu";
+  if (spec.activation != Activation::None && spec.activation != Activation::Relu) around += " activation";
+  if (spec.rope) around += " rope";
+  if (spec.quantize) around += " quantize";
+  return around;
+}
+
 namespace {
 
 /// The lines of a core, ordered by what has to be equal.
 using Table = std::multimap<std::string, TableLine>;
 
 /// Returns what has to be equal, besides set and type. A forward of rows and an inference do the same work.
-std::string keyOf(const Problem& problem, Strategy strategy) {
+std::string keyOf(const Problem& problem, const std::string& surroundings, Strategy strategy) {
   Entry entry = problem.entry;
   if (entry == Entry::Infer && !problem.spec->perFeature()) entry = Entry::Forward;
   const bool cut =
       problem.layout == Layout::FeaturesLast && *problem.features * bytes(problem.data) % kCacheLine != 0;
   const int64_t offsets = std::min<int64_t>(pageOffsetsOfRows(problem), 4);  // one, two, or many
   return kindOf(problem) + "," + std::to_string(int(entry)) + "," + std::to_string(offsets) +
-         (cut ? "," : ":") + name(strategy).str();
+         (cut ? "," : ":") + name(strategy).str() + surroundings;
 }
 
 const Table& tableOf(const Core& core) {
@@ -88,7 +104,7 @@ const Table& tableOf(const Core& core) {
   const auto [at, isNew] = tables.try_emplace(core.lines.data());
   if (isNew)
     for (TableLine& line : llvm::cantFail(readTable(core.lines))) {
-      std::string key = keyOf(line.problem, line.schedule.strategy);
+      std::string key = keyOf(line.problem, surroundingsOf(line.problem), line.schedule.strategy);
       at->second.emplace(std::move(key), std::move(line));
     }
   return at->second;
@@ -102,22 +118,14 @@ double distance(const Problem& a, const Problem& b) {
   return std::max(octaves(*a.features, *b.features), octaves(statisticWidth(a), statisticWidth(b)));
 }
 
-/// True if the kernel reads and writes what the norm alone does, and rows lie one after the other.
-bool isBare(const Problem& problem) {
-  const Spec& spec = *problem.spec;
-  const bool apart = problem.segmented && !spec.perFeature();
-  return !apart && spec.activation == Activation::None && !spec.gate && !spec.modulate && !spec.residual &&
-         !spec.rope && !spec.quantize;
-}
-
 }  // namespace
 
 const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strategy) {
   if (!isa.core || !problem.features || problem.data == DType::F64) return nullptr;
-  const auto [first, last] = tableOf(*isa.core).equal_range(keyOf(problem, strategy));
-  const auto nearest = [&, first = first, last = last](DType data) {
+  const auto nearest = [&](const std::string& surroundings, DType data) {
     const TableLine* best = nullptr;
     double least = problem.layout == Layout::FeaturesLast ? 1 : std::numeric_limits<double>::infinity();
+    const auto [first, last] = tableOf(*isa.core).equal_range(keyOf(problem, surroundings, strategy));
     for (auto at = first; at != last; ++at) {
       const TableLine& line = at->second;
       const double far = distance(line.problem, problem);
@@ -128,8 +136,11 @@ const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strat
     }
     return best;
   };
-  const TableLine* line = nearest(problem.data);
-  return line ? line : nearest(DType::F32);
+  const std::string own = surroundingsOf(problem);
+  for (const DType data : {problem.data, DType::F32})
+    for (const std::string& surroundings : {own, std::string()})
+      if (const TableLine* line = nearest(surroundings, data)) return line;
+  return nullptr;
 }
 
 std::optional<int64_t> mostRows(const TableLine& line, const Problem& problem) {
@@ -140,7 +151,8 @@ std::optional<int64_t> mostRows(const TableLine& line, const Problem& problem) {
 
 void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Schedule& s) {
   const bool type = line.problem.data == problem.data;
-  const bool same = type && line.problem.features == problem.features && isBare(problem);
+  const bool sameAround = surroundingsOf(line.problem) == surroundingsOf(problem);
+  const bool same = type && line.problem.features == problem.features && sameAround;
   const Schedule& measured = line.schedule;
   Schedule changed = same ? measured : s;
   changed.grain = s.grain;
@@ -155,7 +167,7 @@ void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Sc
     changed.unroll = std::max<int64_t>(changed.unroll / 2, 1);
     changed.tile = std::max<int64_t>(changed.tile / 2, 1);
   }
-  if (type && isBare(problem)) changed.stream = measured.stream, changed.fetch = measured.fetch;
+  if (type && sameAround) changed.stream = measured.stream, changed.fetch = measured.fetch;
   if (!whyIllegal(problem, changed, isa)) s = changed;
 }
 

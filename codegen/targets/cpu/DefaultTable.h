@@ -12,7 +12,7 @@
 //
 // The knobs of a line replace those of the rule. The rule keeps what depends on the size alone: grain, and
 // for another number of features scalar_tail and vectors for narrow statistics. It also keeps what large
-// calls do if the problem has another type or clauses around the norm.
+// calls do if the line has another type or other clauses around the norm.
 #pragma once
 
 #include <optional>
