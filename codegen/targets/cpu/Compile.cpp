@@ -38,6 +38,7 @@ class CpuCompilation : public Compilation {
       return llvm::createStringError(problem_.text() + " for " + isa_.name.str() + ": " + *reason);
     const int64_t vector = problem_.layout == Layout::FeaturesLast ? schedule_.vector : 0;
     if (auto error = Compilation::plan(schedule_.strategy, symbol, vector)) return error;
+    kernel().walk([&](SlabOp s) { sweepsColumns_ |= s.getKind() == SlabKind::Column && s.hasSweeps(); });
     // From sweeps to sweeps; the manifest describes the result.
     return run("planning", attachSchedule(schedule_));
   }
@@ -55,9 +56,14 @@ class CpuCompilation : public Compilation {
     return optimizedLlvm(*module_, isa_, llvm_);
   }
 
+  llvm::Expected<std::string> machineCode(llvm::Module& ir, Emit kind) {
+    return cpu::machineCode(ir, isa_, kind, sweepsColumns_);
+  }
+
  private:
   const Schedule& schedule_;
   const Isa& isa_;
+  bool sweepsColumns_ = false;
 };
 
 }  // namespace
@@ -74,7 +80,7 @@ llvm::Expected<std::string> emitStage(const Problem& problem, const Schedule& sc
   }
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
-  return stage == Stage::Llvm ? textOf(**ir) : machineCode(**ir, isa, Emit::Assembly);
+  return stage == Stage::Llvm ? textOf(**ir) : c.machineCode(**ir, Emit::Assembly);
 }
 
 llvm::Expected<std::vector<PassText>> passTexts(const Problem& problem, const Schedule& schedule,
@@ -97,7 +103,7 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Sched
   if (auto error = c.loops()) return error;
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
-  auto object = machineCode(**ir, isa, Emit::Object);
+  auto object = c.machineCode(**ir, Emit::Object);
   if (!object) return object.takeError();
   kernel.object = std::move(*object);
   return kernel;

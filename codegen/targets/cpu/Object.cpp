@@ -3,7 +3,9 @@
 #include "codegen/targets/Machine.h"
 #include "codegen/targets/TemporaryFile.h"
 #include "codegen/targets/Unavailable.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/Support/Program.h"
 #include "mlir/Target/LLVMIR/Export.h"
 
@@ -15,24 +17,27 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(const Isa&
 
 /// The passes of O3 that matter for these kernels, in about half of its time; code is as large and as fast.
 /// Phases are functions that entry points call: what is simplified before it is inlined is not simplified in
-/// each of them. Loops are vectors already, so nothing vectorizes them.
+/// each of them. Loops are vectors already and as long as the schedule wants them, so nothing vectorizes or
+/// unrolls them. At the end a constant part of an index moves to the address.
 static constexpr llvm::StringLiteral kPasses =
     "function(simplifycfg,sroa<modify-cfg>,early-cse,instcombine<no-verify-fixpoint>,simplifycfg),"
     "cgscc(inline,function-attrs),deadargelim,globaldce,"
     "function("
     "sroa<modify-cfg>,early-cse<memssa>,jump-threading,correlated-propagation,simplifycfg,"
-    "instcombine<no-verify-fixpoint>,aggressive-instcombine,simplifycfg,reassociate,"
+    "instcombine<no-verify-fixpoint>,simplifycfg,reassociate,"
     "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate<header-duplication>,"
     "licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),"
-    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),"
-    "sroa<modify-cfg>,vector-combine,gvn,sccp,bdce,instcombine<no-verify-fixpoint>,jump-threading,correlated-"
-    "propagation,adce,dse,loop-mssa(licm<allowspeculation>),"
+    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
+    "sroa<modify-cfg>,vector-combine,gvn,instcombine<no-verify-fixpoint>,jump-threading,correlated-"
+    "propagation,"
+    "adce,loop-mssa(licm<allowspeculation>),"
     "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
-    "instcombine<no-verify-fixpoint>,loop(loop-rotate<header-duplication>,loop-deletion),infer-alignment,"
+    "instcombine<no-verify-fixpoint>,infer-alignment,"
     "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;"
     "sink-common-insts>,"
-    "loop-unroll<O3>,instsimplify,loop-mssa(licm<allowspeculation>),loop-sink,instsimplify,div-rem-pairs,"
-    "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>)";
+    "instsimplify,loop-mssa(licm<allowspeculation>),instsimplify,"
+    "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
+    "separate-const-offset-from-gep,early-cse)";
 
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp module, const Isa& isa,
                                                             llvm::LLVMContext& context) {
@@ -52,9 +57,24 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp modul
   return ir;
 }
 
-llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit kind) {
+namespace {
+
+struct WithoutStrengthReduction : llvm::OptPassGate {
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "Loop Strength Reduction";
+  }
+};
+
+}  // namespace
+
+llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit kind, bool reducesStrength) {
   auto machine = machineOf(isa);
   if (!machine) return machine.takeError();
+  WithoutStrengthReduction gate;
+  llvm::OptPassGate& usual = ir.getContext().getOptPassGate();
+  if (!reducesStrength && llvm::Triple(isa.triple).isX86()) ir.getContext().setOptPassGate(gate);
+  llvm::scope_exit reset([&] { ir.getContext().setOptPassGate(usual); });
   return emit(ir, **machine,
               kind == Emit::Object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile);
 }

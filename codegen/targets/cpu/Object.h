@@ -19,7 +19,10 @@ namespace normc::codegen::cpu {
 llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp, const Isa&, llvm::LLVMContext&);
 
 enum class Emit { Object, Assembly };
-llvm::Expected<std::string> machineCode(llvm::Module&, const Isa&, Emit);
+/// `reducesStrength`: for x86 too runs loop strength reduction, which takes a third of the time. There only
+/// loops down columns gain from it: they multiply a row and a stride. A loop along a run has one counter,
+/// which an address can contain beside a pointer to the row and a constant.
+llvm::Expected<std::string> machineCode(llvm::Module&, const Isa&, Emit, bool reducesStrength = true);
 
 /// Links the objects to one freestanding shared object: no constructors, nothing undefined, no dependency.
 llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa&);
