@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "dsl/ReferenceNumber.h"
+#include "dsl/ReferenceParts.h"
 #include "dsl/Tolerance.h"
 #include "tests/dsl/RandomSpec.h"
 #include "tests/dsl/ReferenceSupport.h"
@@ -138,6 +139,43 @@ TEST(ReferenceActivation, MagnitudesCoverAnErrorOfTheArgument) {
         const double turn = std::abs(points.slope.value[j] - points.slope.value[i]);
         ASSERT_LE(turn, perSlope * distance + rounding) << at[i] << " to " << at[j];
       }
+    }
+  }
+}
+
+// The absolute terms of the formulas: with larger ones the tolerance would excuse a wrong kernel.
+reference::Point termsOf(Activation activation, double t) {
+  const double c = std::sqrt(2 / std::numbers::pi), sigma = 1 / (1 + std::exp(-t)), T = std::tanh(t);
+  const double erf = std::abs(std::erf(t / std::sqrt(2)));
+  const double bent = std::tanh(c * (t + 0.044715 * t * t * t));
+  switch (activation) {
+    case Activation::None:
+    case Activation::Relu:
+      break;
+    case Activation::Silu:
+      return {std::abs(t) * sigma, sigma + sigma * std::abs(t) * (1 - sigma)};
+    case Activation::Gelu:
+      return {std::abs(t) * (1 + erf) / 2,
+              (1 + erf) / 2 + std::abs(t) * std::exp(-t * t / 2) / std::sqrt(2 * std::numbers::pi)};
+    case Activation::GeluTanh:
+      return {std::abs(t) * (1 + std::abs(bent)) / 2,
+              (1 + std::abs(bent)) / 2 + std::abs(t) * (1 - bent * bent) * c * (1 + 0.134145 * t * t) / 2};
+    case Activation::Sigmoid:
+      return {sigma, sigma * (1 - sigma)};
+    case Activation::Tanh:
+      return {std::abs(T), 1 + T * T};
+  }
+  return {0, 0};
+}
+
+TEST(ReferenceActivation, MagnitudesAreThoseOfItsTerms) {
+  for (Activation activation : kAll) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    for (double t : grid()) {
+      const reference::Function function = reference::functionAt(activation, t);
+      const reference::Point terms = termsOf(activation, t);
+      EXPECT_NEAR(function.value.terms, terms.value, 1e-13 * std::max(1.0, std::abs(t))) << t;
+      EXPECT_NEAR(function.slope.terms, terms.terms, 1e-12) << t;
     }
   }
 }

@@ -287,6 +287,25 @@ TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
   EXPECT_NEAR(y.magnitude[0], 4005, 4005 * 1e-2);
 }
 
+// With round=normalized either neighbour of a tie is right, and of other values one alone.
+TEST(ReferenceMagnitude, OfARoundedValueCoversBothNeighboursOfATieAlone) {
+  Spec spec = powerNorm();
+  spec.epsilon = 0;
+  spec.scale = spec.bias = false;
+  Layer layer(spec, {1, 1, 2});
+  layer.problem.data = DType::BF16, layer.problem.params = DType::F32;
+  layer.problem.roundsNormalized = true;
+  layer.call.state["psi2"] = {4.0 / 9, 4.0 / 9};
+  const double ulp = 0x1p-7;  // of bf16 between 1 and 2
+  // 1.5 x: three halves of an ulp above 1.5, and 1.5 itself.
+  const Quantity y = layer.infer({1 + ulp, 1}).outputs.at("y");
+  EXPECT_NEAR(y.value[0], 1.5 + 1.5 * ulp, ulp / 2);
+  EXPECT_EQ(y.value[1], 1.5);
+  EXPECT_GE(y.magnitude[0] * reference::kUnit, ulp);
+  EXPECT_LT(y.magnitude[0] * reference::kUnit, 1.1 * ulp);
+  EXPECT_NEAR(y.magnitude[1], 1.5, 1e-2);
+}
+
 TEST(ReferenceMagnitude, OfAFactorCountsOffsetAndScale) {
   Spec spec = rmsNorm();
   spec.epsilon = 1e-12;

@@ -65,6 +65,12 @@ TEST(ReferenceMask, RowsLeftOutOfTheStatisticsAreTransformedAndHaveGradients) {
   EXPECT_NEAR(power.state("nu"), 0.5 * (1 - 0.1 * 20) + 0.1 * 4, 1e-15);
 }
 
+TEST(ReferenceMask, EachSegmentHasItsCount) {
+  Layer layer(norm("instance_norm", Reduce::Segment, Center::Current, Moment::Central), {2, 3, 1}, true);
+  layer.call.mask = {1, 0, 1, 0, 0, 1};
+  EXPECT_EQ(values(layer.forward(random(6, 1)), "saved.count"), (Vector{2, 1}));
+}
+
 TEST(ReferenceMask, EmptyBatchIsNoStep) {
   for (const Padding padding : {Padding::Exclude, Padding::LeaveOutOfStatistics}) {
     for (Spec spec : normsWithState()) {
