@@ -21,7 +21,7 @@ static bool takesLong(Operation* op) {
 
 namespace {
 
-/// What is known of the values of the last sweep.
+/// The values of the last sweep that the first one could compute, and those that take long.
 struct Facts {
   Facts(SweepOp first, SweepOp last) : first(first), body(last.getBody().front()) {
     for (auto [argument, name] : llvm::zip(body.getArguments(), last.getReads()))
@@ -29,19 +29,19 @@ struct Facts {
     for (Operation& op : body.without_terminator()) {
       if (llvm::all_of(op.getOperands(), [&](Value v) { return isReady(v); }))
         ready.insert_range(op.getResults());
-      if (takesLong(&op) || hardOperands(&op)) hard.insert_range(op.getResults());
+      if (takesLong(&op) || costlyOperands(&op)) costly.insert_range(op.getResults());
     }
   }
   bool isReady(Value v) const {
     if (v.getParentBlock() == &body) return ready.contains(v);
     return v.getParentBlock() != first->getBlock() || v.getDefiningOp()->isBeforeInBlock(first);
   }
-  unsigned hardOperands(Operation* op) const {
-    return unsigned(llvm::count_if(op->getOperands(), [&](Value v) { return hard.contains(v); }));
+  unsigned costlyOperands(Operation* op) const {
+    return unsigned(llvm::count_if(op->getOperands(), [&](Value v) { return costly.contains(v); }));
   }
   SweepOp first;
   Block& body;
-  llvm::DenseSet<Value> ready, hard;
+  llvm::DenseSet<Value> ready, costly;
 };
 
 }  // namespace
@@ -64,21 +64,24 @@ void KeptElements::choose() {
   auto visit = [&](auto& self, Operation* user) -> void {
     if (!seen.insert(user).second) return;
     for (Value v : user->getOperands()) {
-      if (!facts.hard.contains(v)) continue;
+      if (!facts.costly.contains(v)) continue;
       if (!facts.isReady(v)) {
         self(self, v.getDefiningOp());
         continue;
       }
-      // What is done behind one hard value costs little, and several results may come from it.
-      auto only = [&] { return !takesLong(v.getDefiningOp()) && facts.hardOperands(v.getDefiningOp()) == 1; };
+      // An operation on one costly value costs little itself, and several results may come from that value.
+      auto only = [&] {
+        return !takesLong(v.getDefiningOp()) && facts.costlyOperands(v.getDefiningOp()) == 1;
+      };
       while (only())
-        v = *llvm::find_if(v.getDefiningOp()->getOperands(), [&](Value o) { return facts.hard.contains(o); });
+        v = *llvm::find_if(v.getDefiningOp()->getOperands(),
+                           [&](Value o) { return facts.costly.contains(o); });
       found.insert(v);
     }
   };
   visit(visit, facts.body.getTerminator());
   for (Value v : found) {
-    // What is done with it alone may be done before.
+    // An operation that alone uses the value can precede the store.
     for (Operation* user; v.hasOneUse() && (user = *v.user_begin()) != facts.body.getTerminator();) {
       if (!facts.isReady(user->getResult(0)) || user->getResult(0).getType() != v.getType()) break;
       v = user->getResult(0);
@@ -129,7 +132,10 @@ void KeptElements::leave() {
 
 bool KeptElements::serve(int64_t runs, std::optional<int64_t> width) const {
   if (values_.empty() || values_.size() > kMostValues || !width) return false;
-  const int64_t size = values_.front().getType().getIntOrFloatBitWidth() / 8;
+  const Type type = values_.front().getType();
+  if (!isa<FloatType>(type) || llvm::any_of(values_, [&](Value v) { return v.getType() != type; }))
+    return false;
+  const int64_t size = type.getIntOrFloatBitWidth() / 8;
   return runs * int64_t(values_.size()) * *width * size <= kMostBytes;
 }
 

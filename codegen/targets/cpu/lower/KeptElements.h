@@ -1,4 +1,4 @@
-// What the first sweep of a run computes for the last one: memory with an element for each of the run.
+// Memory for values that the first sweep of a run computes for the last one, an element for each of the run.
 //
 // A backward behind a gate or an activation needs an exponential of each element twice: for the sums of a
 // row, and for its outputs when the sums are known. The first sweep stores what the last one would compute

@@ -168,9 +168,8 @@ class PhaseLowering : SlabLowering {
   StackMemory places_;                  ///< the valid rows that are sampled
   std::optional<StreamBuffer> buffer_;  ///< the sums of a stream
   std::optional<PieceMemory> pieces_;   ///< the values of a piece
-  /// Of the slab of runs that keeps elements.
-  std::optional<KeptElements> kept_;
-  std::optional<StagedStores> stage_;  ///< outputs of a piece that do not fill cache lines yet
+  std::optional<KeptElements> kept_;    ///< the values of elements that a slab of runs keeps
+  std::optional<StagedStores> stage_;   ///< outputs of a piece that do not fill cache lines yet
 
   //===-- State of the lowering, each part set for a scope --------------------------===//
   Steps steps_;
