@@ -27,6 +27,7 @@ constexpr llvm::StringLiteral kLines =
 {"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x1024]", "schedule": "resident,vector=8,rows=1,unroll=8,stream=4,fetch,in_turn"}
 {"set": "x86-64-v4", "problem": "layer_norm:backward@f32[*x768]", "schedule": "resident,vector=8,rows=8,unroll=2,stream=2"}
 {"set": "x86-64-v3", "problem": "batch_norm:forward@f32[*x768]", "schedule": "resident,vector=8,rows=2,tile=2", "most_rows": 100}
+{"set": "x86-64-v3", "problem": "rms_norm_residual:backward@f32[*x768]", "schedule": "resident,vector=8,rows=2,unroll=4,stream=1"}
 )";
 
 class Defaults : public testing::Test {
@@ -118,6 +119,18 @@ TEST_F(Defaults, ClausesAndOtherTypesKeepTheLargeCallsOfTheRule) {
   EXPECT_EQ(s.stream, ruleSchedule(gated, isa_, Strategy::Resident).stream);
   EXPECT_EQ(of("layer_norm:forward@f16[*x1536]"),
             "8,2," + std::to_string(stream("layer_norm:forward@f16[*x1536]")));
+}
+
+TEST_F(Defaults, AResidualTakesTheLineOfOneWithAStreamAndItsLargeCalls) {
+  const auto backward = [&](const char* residual) {
+    const Problem problem = problemOf(std::string("norm n from rms_norm {\n  residual ") + residual + "\n}\n",
+                                      ":backward@f32[*x768]");
+    const Schedule s = defaultSchedule(problem, isa_, Strategy::Resident);
+    return std::tuple(s.rows, s.unroll, s.stream);
+  };
+  EXPECT_EQ(backward("before(stream = no)"), std::tuple(2, 4, 1));
+  const Problem after = problemOf("norm n from rms_norm {\n  residual after\n}\n", ":backward@f32[*x768]");
+  EXPECT_EQ(defaultSchedule(after, isa_, Strategy::Resident), ruleSchedule(after, isa_, Strategy::Resident));
 }
 
 TEST_F(Defaults, ALineLimitsTheRowsOfItsStrategy) {

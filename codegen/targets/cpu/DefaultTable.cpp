@@ -81,6 +81,15 @@ static std::string surroundingsOf(const Problem& problem) {
   return around;
 }
 
+/// Returns the surroundings of a residual that also stores the sum if this one does not, and the reverse: the
+/// sweeps are the same but for one tensor.
+static std::string exchangeStream(std::string around) {
+  constexpr std::string_view kResidual = " residual", kStream = " stream";
+  if (const size_t at = around.find(kStream); at != around.npos) return around.erase(at, kStream.size());
+  const bool before = around.starts_with(kResidual) && !around.starts_with(" residual after");
+  return before ? around.insert(kResidual.size(), kStream) : around;
+}
+
 namespace {
 
 /// The lines of a core, ordered by what has to be equal.
@@ -138,7 +147,7 @@ const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strat
   };
   const std::string own = surroundingsOf(problem);
   for (const DType data : {problem.data, DType::F32})
-    for (const std::string& surroundings : {own, std::string()})
+    for (const std::string& surroundings : {own, exchangeStream(own), std::string()})
       if (const TableLine* line = nearest(surroundings, data)) return line;
   return nullptr;
 }
@@ -151,7 +160,8 @@ std::optional<int64_t> mostRows(const TableLine& line, const Problem& problem) {
 
 void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Schedule& s) {
   const bool type = line.problem.data == problem.data;
-  const bool sameAround = surroundingsOf(line.problem) == surroundingsOf(problem);
+  const std::string around = surroundingsOf(line.problem), own = surroundingsOf(problem);
+  const bool sameAround = around == own, alike = sameAround || around == exchangeStream(own);
   const bool same = type && line.problem.features == problem.features && sameAround;
   const Schedule& measured = line.schedule;
   Schedule changed = same ? measured : s;
@@ -167,7 +177,7 @@ void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Sc
     changed.unroll = std::max<int64_t>(changed.unroll / 2, 1);
     changed.tile = std::max<int64_t>(changed.tile / 2, 1);
   }
-  if (type && sameAround) changed.stream = measured.stream, changed.fetch = measured.fetch;
+  if (type && alike) changed.stream = measured.stream, changed.fetch = measured.fetch;
   if (!whyIllegal(problem, changed, isa)) s = changed;
 }
 

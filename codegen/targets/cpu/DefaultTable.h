@@ -7,7 +7,8 @@
 // whose sweeps do the same work (kindOf). A problem takes the nearest number of features, at most an octave
 // away, among the lines of its set, kind, entry and strategy whose rows begin alike: at one place in a page,
 // at two or at many, and at cache lines or inside them. With channels first the distance has no limit. Lines
-// of its type come first, then those of f32.
+// of its type come first, then those of f32; lines with the same clauses around the norm before those of the
+// norm alone. A residual takes those of one with a stream too, and the reverse.
 // Where no line is near, the rule decides (DefaultRule.h).
 //
 // The knobs of a line replace those of the rule. The rule keeps what depends on the size alone: grain, and
