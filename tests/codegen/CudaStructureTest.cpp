@@ -279,14 +279,19 @@ std::vector<std::smatch> matches(const std::string& text, const std::regex& patt
 
 // LLVM joins loads of neighbours to whole accesses, and does not raise the alignment of the variable for
 // them. With three mbarriers of 8 bytes before it, such a variable was misaligned on a device.
-TEST(CudaEntries, AlignSharedVariablesToWholeAccesses) {
-  const std::string ptx = ptxOf(
-      "rms_norm:forward@bf16[*x4096]",
-      "resident,threads=256,team=256,vector=8,tile=2,rows=1,chunks=264,blocks=2,prefetch=6,cluster=1,hints=0,"
-      "hold=0,grid=1,shared=0");
-  const auto variables = matches(ptx, std::regex(R"(\.shared \.align (\d+) \.b8 (__wg\w+))"));
-  EXPECT_GE(variables.size(), 2u);
-  for (const std::smatch& each : variables) EXPECT_GE(std::stoi(each[1]), 16) << each[2];
+TEST(CudaEntries, HaveSharedVariablesOfWholeAccesses) {
+  for (const char* schedule :
+       {"resident,threads=256,team=256,vector=8,tile=2,rows=1,chunks=264,blocks=2,prefetch=6",
+        "resident,threads=96,team=96,vector=8,tile=6"}) {  // the sums of three warps are read at once, by
+                                                           // four
+    const std::string ptx = ptxOf("rms_norm:forward@bf16[*x4096]", schedule);
+    const auto variables = matches(ptx, std::regex(R"(\.shared \.align (\d+) \.b8 (__wg\w+)\[(\d+)\])"));
+    EXPECT_FALSE(variables.empty()) << schedule;
+    for (const std::smatch& each : variables) {
+      EXPECT_GE(std::stoi(each[1]), 16) << each[2];
+      EXPECT_EQ(std::stoi(each[3]) % 16, 0) << each[2];
+    }
+  }
 }
 
 // ptxas 13.0 takes a byte of a sum that is stored for a conversion to an unsigned byte, which saturates: on a

@@ -116,10 +116,12 @@ Value KernelThread::elementOf(Value pointer, Value index, Type type) {
 
 Value KernelThread::shared(int64_t elements, Type element) {
   auto space = gpu::AddressSpaceAttr::get(l.b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type =
-      MemRefType::get({elements}, element ? element : f.statistics(), MemRefLayoutAttrInterface(), space);
+  if (!element) element = f.statistics();
+  // Neighbouring elements may be read by one access, and three of them by one of four: NVPTX joins them.
+  const int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  elements = int64_t(llvm::alignTo(elements * bytes, kWidestAccess)) / bytes;
+  auto type = MemRefType::get({elements}, element, MemRefLayoutAttrInterface(), space);
   Value memory = function.addWorkgroupAttribution(type, l.loc);
-  // Neighbouring elements may be read by one access.
   function.setWorkgroupAttributionAttr(function.getNumWorkgroupAttributions() - 1, "llvm.align",
                                        l.b.getI64IntegerAttr(kWidestAccess));
   return memory;
