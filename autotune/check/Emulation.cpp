@@ -3,25 +3,17 @@
 #include <filesystem>
 
 #include "codegen/emulator/EmulatedDriver.h"
-#include "codegen/targets/cuda/Compile.h"
+#include "codegen/targets/cuda/Arch.h"
 
 namespace normc::check {
 namespace {
 
 namespace fs = std::filesystem;
-using codegen::cuda::Arch;
-
 /// Elements of a trial beyond which it would take seconds.
 constexpr int64_t kMaxElements = 1 << 19;
 
 /// The guard that the gate puts at the end of every buffer.
 constexpr size_t kGuardBytes = 256;
-
-/// Returns the name of a kernel's phases without the phase: "k3" of "k3_apply".
-std::string symbolOf(const package::Kernel& kernel) {
-  const std::string& phase = kernel.phases.at(0).symbol;
-  return phase.substr(0, phase.find('_'));
-}
 
 using Operands = std::vector<emulator::EmulatedDriver::Operand>;
 
@@ -34,36 +26,6 @@ Operands operandsOf(const package::Kernel& kernel) {
   }
   return operands;
 }
-
-/// A kernel compiled again, with the program that the emulator made of its IR.
-struct Recompiled {
-  std::string ptx;
-  std::unique_ptr<emulator::Program> program;
-  std::string refusal;  ///< why there is no program
-};
-
-Recompiled recompile(const Problem& problem, const package::Kernel& kernel, const Arch& arch) {
-  Recompiled result;
-  const auto refuse = [&](llvm::Error error) { result.refusal = llvm::toString(std::move(error)); };
-  auto schedule = codegen::cuda::parseSchedule(kernel.schedule);
-  if (!schedule) return refuse(schedule.takeError()), std::move(result);
-  codegen::cuda::CompileOptions options{.assemble = false};
-  options.observe = [&](const llvm::Module& ir) {
-    auto program = emulator::Program::compile(ir);
-    if (program) {
-      result.program = std::make_unique<emulator::Program>(std::move(*program));
-    } else {
-      refuse(program.takeError());
-    }
-  };
-  auto compiled = codegen::cuda::compileKernel(problem, *schedule, arch, symbolOf(kernel), options);
-  if (!compiled) return refuse(compiled.takeError()), std::move(result);
-  result.ptx = std::move(compiled->ptx);
-  return result;
-}
-
-/// PTX may end with a zero, or not.
-std::string_view textOf(const std::string& ptx) { return std::string_view(ptx).substr(0, ptx.find('\0')); }
 
 }  // namespace
 
@@ -91,20 +53,17 @@ Result<gate::KernelVerdict> Emulation::judge(size_t index, gate::Judging how) co
   };
   auto arch = codegen::cuda::findArch(kernel.isa);
   if (!arch) return notRun(llvm::toString(arch.takeError()));
-  const Result<Problem> problem = file_.problem(kernel.problem);
-  if (!problem) return problem.errors();
-  Recompiled made = recompile(*problem, kernel, *arch);
   const std::string ptx = blob(kernel.blob);
-  if (!made.ptx.empty() && textOf(made.ptx) != textOf(ptx))
-    return notRun("this normc makes other code of it than the package holds");
-  if (!made.program) return notRun(made.refusal);
+  auto program = emulator::Program::compile(ptx);
+  if (!program) return notRun(llvm::toString(program.takeError()));
 
   auto opened = emulator::EmulatedDriver::open(library_, int(arch->number / 10), int(arch->number % 10));
   if (!opened) return Diagnostic{.message = llvm::toString(opened.takeError())};
   const auto& driver = *opened;
   driver->guardBytes = kGuardBytes;
-  driver->add(ptx, *made.program, operandsOf(kernel));
-  if (kernel.cubin) driver->add(blob(*kernel.cubin), std::move(*made.program), operandsOf(kernel));
+  driver->add(ptx, *program, operandsOf(kernel));
+  if (kernel.cubin)
+    driver->add(blob(*kernel.cubin), *program, operandsOf(kernel));  // ptxas made it of the PTX
 
   // A package of its own: what a context knows of a driver ends when the driver starts again.
   const gate::PackageFile file(file_.path(), 1, library_);

@@ -1,9 +1,5 @@
-// CUDA kernels of a package on the emulator (docs/emulator.md), judged as they would
-// be on a device: through the runtime, with a driver of ours that runs no PTX.
-//
-// A package holds PTX, the emulator takes the IR it was made of. So each kernel is
-// compiled again from its problem and schedule, and only if that gives the package's
-// PTX byte for byte is the IR known to be the kernel's.
+// CUDA kernels of a package on the emulator (docs/emulator.md), judged as they would be on a device: through
+// the runtime, with a driver of ours that executes the package's PTX.
 #pragma once
 
 #include <string>

@@ -183,10 +183,11 @@ void access(Thread& t, std::byte* p, uint64_t bytes, uint32_t index, uint8_t fla
     run.lastZone[index] = zone;
   }
   uint64_t offset = p - zone->base;
-  if (hasRules(*zone, flags)) checkBytes(t, *zone, offset, bytes, index, flags);
+  const uint64_t used = site.used ? site.used : bytes;
+  if (hasRules(*zone, flags)) checkBytes(t, *zone, offset, used, index, flags);
   if (!zone->block) count(*zone, bytes, site, flags);
   if (run.checksRaces() && !(zone->readOnly && !zone->block))
-    order(t, *zone, offset, bytes, index, flags, writer);
+    order(t, *zone, offset, used, index, flags, writer);
 }
 
 //===-- Hooks -----------------------------------------------------------------------===//
@@ -196,26 +197,10 @@ static void emuAccess(Thread* t, std::byte* p, uint32_t index) {
   access(*t, p, site.bytes, index, site.flags);
 }
 
-static void emuRange(Thread* t, std::byte* p, uint64_t bytes, uint32_t index) {
-  access(*t, p, bytes, index, t->run->sites[index].flags);
-}
-
 static void emuTick(Thread* t, uint32_t index) { step(*t, index); }
 
 static void emuFault(Thread* t, const char* what, uint32_t index) {
   t->run->scheduler->fail(*t, Fault::Misuse, what, index);
-}
-
-static void emuAssume(Thread* t, bool holds, uint32_t index) {
-  if (!holds)
-    t->run->scheduler->fail(*t, Fault::Misuse, "an assumption that the kernel states does not hold", index);
-}
-
-static void emuAligned(Thread* t, std::byte* p, uint64_t alignment, uint64_t offset, uint32_t index) {
-  if (((reinterpret_cast<uintptr_t>(p) - offset) & (alignment - 1)) == 0) return;
-  t->run->scheduler->fail(
-      *t, Fault::Misaligned,
-      "the kernel assumes a multiple of " + std::to_string(alignment) + " at " + describe(*t, p), index);
 }
 
 /// Returns the address for a 32-bit shared memory address, as in inline PTX.
@@ -225,9 +210,9 @@ static std::byte* emuShared(Thread* t, uint32_t low) {
 }
 
 std::span<const Hook> accessHooks() {
-  static const Hook hooks[] = {hook("emu.access", emuAccess), hook("emu.range", emuRange),
-                               hook("emu.tick", emuTick),     hook("emu.fault", emuFault),
-                               hook("emu.assume", emuAssume), hook("emu.aligned", emuAligned),
+  static const Hook hooks[] = {hook("emu.access", emuAccess), hook("emu.tick", emuTick),
+                               hook("emu.fault", emuFault),
+
                                hook("emu.shared", emuShared)};
   return hooks;
 }

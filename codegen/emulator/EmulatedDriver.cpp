@@ -130,8 +130,7 @@ struct EmulatedDriver::Impl {
       return result;
     };
     const Module* const module = moduleOf(keyOf({static_cast<const char*>(l.image), l.image_bytes}));
-    if (!module)
-      return fail(Fault::Misuse, "the module was not made here, so its IR is not known", kNotFound);
+    if (!module) return fail(Fault::Misuse, "the module's program is not known here", kNotFound);
     std::vector<uint64_t> words(l.parameter_bytes / 8);
     std::memcpy(words.data(), l.parameters, words.size() * 8);
     Memory& memory = memoryFor(l.function, regionsOf(words, module->operands));

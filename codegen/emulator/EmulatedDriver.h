@@ -1,5 +1,5 @@
 // A CUDA driver whose launches run on the emulator: the fake driver (codegen/emulator/driver) with a launcher
-// that finds the IR of a module by its image. The runtime uses it like a device.
+// that finds the program of a module by its image. The runtime uses it like a device.
 //
 // A process has one fake driver, so one of these objects at a time.
 #pragma once

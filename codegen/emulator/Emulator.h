@@ -1,10 +1,10 @@
-// Runs CUDA kernels on the CPU, from the LLVM IR that is passed to the NVPTX back end.
+// Runs CUDA kernels on the CPU, from PTX.
 //
-//   Program   the module, retargeted, instrumented and compiled for this processor, once
+//   Program   a module, translated and compiled for this processor, once
 //   Memory    the memory that kernels may access
 //   run       one launch: each GPU thread is a fiber of the calling host thread
 //
-// The emulated code is the shipped code, up to NVPTX and ptxas. docs/emulator.md describes the method and its
+// What is executed is what a package holds, up to ptxas. docs/emulator.md describes the method and its
 // guarantees.
 #pragma once
 
@@ -16,10 +16,6 @@
 #include "codegen/emulator/Memory.h"
 #include "codegen/emulator/Report.h"
 #include "llvm/Support/Error.h"
-
-namespace llvm {
-class Module;
-}
 
 namespace normc::emulator {
 
@@ -51,9 +47,9 @@ struct Launch {
 /// share the module's variables in global memory.
 class Program {
  public:
-  /// Compiles a copy of the module. An error names the instruction that cannot be emulated and its function;
-  /// no instruction is skipped silently.
-  static llvm::Expected<Program> compile(const llvm::Module&);
+  /// Compiles the entries of PTX text, which may end with a zero. An error names the line and the instruction
+  /// that cannot be emulated, and its entry; no instruction is skipped silently.
+  static llvm::Expected<Program> compile(llvm::StringRef ptx);
 
   std::vector<std::string> functions() const;  ///< entry functions, in the module's order
   size_t parameters(const std::string& function) const;

@@ -1,4 +1,4 @@
-// The functions that rewritten kernels call. The first argument is always the thread.
+// The functions that translated kernels call. The first argument is always the thread.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 namespace normc::emulator {
 
 struct Hook {
-  const char* name;  ///< in the rewritten module
+  const char* name;  ///< in the translated module
   void* address;
 };
 

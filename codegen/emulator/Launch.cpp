@@ -40,10 +40,6 @@ static llvm::Error check(const Entry& entry, const Launch& launch) {
   if (fixed[0] && (cluster.x != fixed[0] || cluster.y != fixed[1] || cluster.z != fixed[2]))
     return refuse(launch, "cluster " + cluster.text() + "; the kernel requires " +
                               Dim3{fixed[0], fixed[1], fixed[2]}.text());
-#if !defined(__x86_64__)
-  if (entry.flushDenormals)
-    return refuse(launch, "the kernel flushes denormal numbers, which is emulated on x86-64 only");
-#endif
   uint64_t shared = entry.staticBytes + launch.sharedBytes;
   if (shared > kMaxShared)
     return refuse(launch, std::to_string(shared) + " bytes of shared memory; the limit is " +

@@ -37,7 +37,7 @@ struct Finding {
   std::string what;  ///< e.g. `reads 16 bytes at x + 4096; x has 4096 bytes`
   std::string kernel;
   Dim3 block{0, 0, 0}, thread{0, 0, 0};
-  std::string where;    ///< the instruction, as in the given IR
+  std::string where;    ///< the instruction, as in the PTX
   std::string earlier;  ///< the other access of a race, or the place where other threads wait
 
   std::string text() const;

@@ -141,8 +141,8 @@ void Scheduler::runResident() {
   for (auto& block : run_.blocks)
     for (Thread& thread : block->threads) all.push_back(&thread);
 #if defined(__x86_64__)
-  unsigned mode = _mm_getcsr();  // a new context copies the current mode
-  _mm_setcsr(run_.entry.flushDenormals ? mode | 0x8040 : mode & ~0x8040u);
+  unsigned mode = _mm_getcsr();  // a new context copies the current mode: denormals are kept
+  _mm_setcsr(mode & ~0x8040u);
 #endif
   for (uint64_t i = 0; i < all.size(); ++i) prepare(*all[i], i);
 #if defined(__x86_64__)

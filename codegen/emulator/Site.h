@@ -1,4 +1,4 @@
-// The interface between rewritten kernels and the emulator's functions: numbered instructions, special
+// The interface between translated kernels and the emulator's functions: numbered instructions, special
 // registers, the layout of shared memory.
 #pragma once
 
@@ -21,14 +21,15 @@ struct Site {
     Copied = 64,       ///< by cp.async or a bulk copy
   };
   uint32_t bytes = 0;  ///< of one access; 0: an argument of the call
+  uint32_t used = 0;   ///< of these, the first ones; the kernel ignores the others. 0: all
   uint32_t align = 1;
   uint8_t space = 0;  ///< the pointer's address space
   uint8_t flags = 0;
   uint8_t width = 0;  ///< log2 of the bytes that one access of the device moves
-  std::string text;   ///< as in the given IR
+  std::string text;   ///< as in the PTX, with its line
 };
 
-/// Address spaces of NVPTX.
+/// State spaces of PTX, by the numbers of LLVM's address spaces.
 struct Space {
   enum : uint8_t { Generic = 0, Global = 1, Shared = 3, Constant = 4, Local = 5, Distributed = 7 };
 };
@@ -78,7 +79,6 @@ struct Entry {
   uint32_t maxThreads = 1024;
   std::array<uint32_t, 3> exactThreads{};  ///< zero: any
   std::array<uint32_t, 3> cluster{};       ///< zero: any
-  bool flushDenormals = false;
 };
 
 }  // namespace normc::emulator

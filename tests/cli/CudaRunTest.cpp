@@ -43,16 +43,11 @@ class CudaRun : public CommandTest {
     const auto target = llvm::cantFail(codegen::findTarget("sm_80"));
     const auto schedule =
         llvm::cantFail(codegen::cuda::parseSchedule(target->bind(problem)->defaults()[0].schedule));
-    std::optional<emulator::Program> program;
-    codegen::cuda::CompileOptions options{.assemble = false};
-    options.observe = [&](const llvm::Module& ir) {
-      program = llvm::cantFail(emulator::Program::compile(ir));
-    };
     const auto kernel = llvm::cantFail(codegen::cuda::compileKernel(
-        problem, schedule, llvm::cantFail(codegen::cuda::findArch("sm_80")), "k0", options));
+        problem, schedule, llvm::cantFail(codegen::cuda::findArch("sm_80")), "k0", {.assemble = false}));
     std::vector<emulator::EmulatedDriver::Operand> operands;
     for (const package::Operand& o : kernel.manifest.operands) operands.push_back({o.name, true, true});
-    driver_->add(kernel.ptx, *program, operands);
+    driver_->add(kernel.ptx, llvm::cantFail(emulator::Program::compile(kernel.ptx)), operands);
   }
   PlanFlags flags(const std::string& problem) const {
     PlanFlags flags;

@@ -215,18 +215,14 @@ TEST_F(Cuda, EmulationFindsAWrongKernel) {
   EXPECT_TRUE(contains(o.out, "kernel 0: layer_norm:forward@f32[*x64] on 33x64 "));
 }
 
-TEST_F(Cuda, EmulationRunsOnlyWhatThisNormcMakes) {
+/// The schedule in the manifest is a remark: what runs is the PTX.
+TEST_F(Cuda, EmulationRunsTheCodeOfThePackageAndCompilesNothing) {
   package("l.npk", {kLayer, "--target", "sm_90"});
   const auto schedule =
       normc({"inspect", "l.npk", "--json"}).json()["manifest"]["kernels"][0]["schedule"].get<std::string>();
-  const size_t at = schedule.find("rows=");
-  ASSERT_NE(at, schedule.npos);
-  std::string other = schedule;
-  other[at + 5] = schedule[at + 5] == '1' ? '2' : '1';
-  rewriteManifest("l.npk", schedule, other);
+  rewriteManifest("l.npk", schedule, std::string(schedule.size(), '?'));
   const Outcome o = normc({"check", "l.npk", "--emulate"});
-  EXPECT_EQ(o.code, 3);
-  EXPECT_TRUE(contains(o.out, "not run: this normc makes other code of it than the package holds"));
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
 TEST_F(Cuda, EmulationOfAPackageForCpusIsRefused) {

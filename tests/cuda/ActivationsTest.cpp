@@ -63,7 +63,7 @@ void check(const char* type) {
   auto ir = functions.llvmIr(arch);
   const std::string ptx = llvm::cantFail(cuda::ptx(*ir, arch));
   EXPECT_EQ(ptx.find(".extern"), std::string::npos) << "a call of the device library";
-  const auto program = llvm::cantFail(emulator::Program::compile(*ir));
+  const auto program = llvm::cantFail(emulator::Program::compile(ptx));
   emulator::Memory memory;
   std::vector<T> y(x.size() * activationFunctions().size());
   llvm::cantFail(memory.add(x.data(), x.size() * sizeof(T), "x", emulator::Access::ReadOnly));

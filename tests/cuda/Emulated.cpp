@@ -2,12 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "dsl/Print.h"
-#include "llvm/IR/Constants.h"
-#include "llvm/IR/InstIterator.h"
-#include "llvm/IR/Instructions.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "tests/end_to_end/Questions.h"
 
 namespace normc {
@@ -18,17 +15,40 @@ codegen::cuda::Schedule defaultOf(const Problem& problem, const codegen::cuda::A
   return codegen::cuda::defaultSchedule(problem, arch, codegen::legalStrategies(problem).front());
 }
 
+Damage replaced(const std::string& pattern, const std::string& by) {
+  return {.code = [=](std::string& ptx) {
+    const std::regex found(pattern);
+    EXPECT_TRUE(std::regex_search(ptx, found)) << pattern;
+    ptx = std::regex_replace(ptx, found, by);
+  }};
+}
+
+Damage replacedOnce(const std::string& entry, const std::string& pattern, const std::string& by) {
+  return {.code = [=](std::string& ptx) {
+    const size_t name = ptx.find(entry, ptx.find(".entry")), at = ptx.find('{', name);
+    ASSERT_NE(at, ptx.npos) << entry;
+    const std::string code = ptx.substr(at);
+    const std::regex found(pattern);
+    EXPECT_TRUE(std::regex_search(code, found)) << pattern;
+    ptx = ptx.substr(0, at) + std::regex_replace(code, found, by, std::regex_constants::format_first_only);
+  }};
+}
+
 Damage withoutWait(int n) {
-  return {.code = [n](llvm::Module& ir) {
-    for (llvm::Function& f : ir) {
-      int wait = 0;
-      for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::instructions(f))) {
-        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
-        if (!load || !load->isAtomic() || wait++ != n) continue;
-        load->replaceAllUsesWith(llvm::ConstantInt::get(load->getType(), 1 << 20));
-        load->eraseFromParent();
-      }
+  return {.code = [n](std::string& ptx) {
+    static const std::regex kWait(R"(ld\.acquire\.gpu\.b64\s+(%rd\d+), \[[^\]]*\];)");
+    std::string damaged;
+    for (size_t at = 0, entry = 0; at < ptx.size(); at = entry) {
+      entry = std::min(ptx.find(".entry", at + 1), ptx.size());
+      std::string code = ptx.substr(at, entry - at);
+      auto wait = std::sregex_iterator(code.begin(), code.end(), kWait);
+      for (int i = 0; i != n && wait != std::sregex_iterator(); ++i) ++wait;
+      if (n >= 0 && wait != std::sregex_iterator())
+        code.replace(size_t(wait->position()), size_t(wait->length()),
+                     "mov.b64 " + (*wait)[1].str() + ", 1048576;");
+      damaged += code;
     }
+    ptx = damaged;
   }};
 }
 
@@ -45,22 +65,12 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   if (!driver) return void(e.error = llvm::toString(driver.takeError()));
   e.driver = std::move(*driver);
   e.driver->guardBytes = 256;  // as the gate's buffers have them
-  llvm::Error failure = llvm::Error::success();
-  std::unique_ptr<emulator::Program> program;
-  codegen::cuda::CompileOptions options{.assemble = false};
-  options.observe = [&](const llvm::Module& ir) {
-    auto copy = llvm::CloneModule(ir);
-    if (damage.code) damage.code(*copy);
-    auto compiled = emulator::Program::compile(*copy);
-    if (compiled)
-      program = std::make_unique<emulator::Program>(std::move(*compiled));
-    else
-      e.error = llvm::toString(compiled.takeError());
-  };
-  auto kernel = codegen::cuda::compileKernel(problem, schedule, arch, "k", options);
-  llvm::consumeError(std::move(failure));
+  auto kernel = codegen::cuda::compileKernel(problem, schedule, arch, "k", {.assemble = false});
   if (!kernel) return void(e.error = llvm::toString(kernel.takeError()));
-  if (!program) return;
+  std::string code = kernel->ptx;
+  if (damage.code) damage.code(code);
+  auto program = emulator::Program::compile(code);
+  if (!program) return void(e.error = llvm::toString(program.takeError()));
   std::vector<emulator::EmulatedDriver::Operand> operands;
   for (const package::Operand& o : kernel->manifest.operands) {
     const bool tensor = o.role == package::Role::Tensor, written = o.written();

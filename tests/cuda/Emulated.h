@@ -38,10 +38,14 @@ struct Emulated {
 
 /// Faults that a test makes, to see that they are found.
 struct Damage {
-  std::function<void(llvm::Module&)> code;
+  std::function<void(std::string& ptx)> code;
   std::function<void(package::Kernel&)> manifest;
 };
 
+/// Replaces what matches the pattern, all of it or the first of the entry whose name has `entry`. The test
+/// fails if nothing does.
+Damage replaced(const std::string& pattern, const std::string& by);
+Damage replacedOnce(const std::string& entry, const std::string& pattern, const std::string& by);
 /// Removes the wait of the n-th grid barrier of a function, as if all blocks had arrived. -1: none.
 Damage withoutWait(int n);
 

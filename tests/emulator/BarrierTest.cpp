@@ -123,7 +123,7 @@ go:
 out:)"),
             "divergence: @k, block (0, 0, 0) thread (0, 0, 0): 63 of 64 threads wait at a barrier that the "
             "others do not reach\n"
-            "  at call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n"
+            "  at bar.sync 0 (line 21)\n"
             "  beside block (0, 0, 0) thread (40, 0, 0) has exited");
 }
 
@@ -197,14 +197,16 @@ out:)");
             "data race: @k, block (0, 0, 0) thread (1, 0, 0): reads 4 bytes at @tile + 0 (@tile has 1024 "
             "bytes), which "
             "another thread has written; nothing orders the two\n"
-            "  at %w = load float, ptr addrspace(3) %before, align 4\n"
-            "  beside block (0, 0, 0) thread (0, 0, 0) at store float %v, ptr addrspace(3) %mine, align 4");
+            "  at ld.shared.b32 %r8, [%rd2+-4] (line 43)\n"
+            "  beside block (0, 0, 0) thread (0, 0, 0) at st.shared.b32 [%rd2], %r6 (line 36)");
 }
 
 TEST(BarrierChecks, AMissingSecondBarrierIsARaceOfWriteAfterRead) {
   std::string again = R"(
   %all = getelementptr float, ptr addrspace(3) @tile, i64 0
   %w = load float, ptr addrspace(3) %all, align 4
+)" + keep("float", "%w") +
+                      R"(
   %is0 = icmp eq i32 %tid, 63
   br i1 %is0, label %write, label %out
 write:

@@ -78,6 +78,8 @@ TEST(Cluster, ItsBarrierOrdersBlocksThatCountedDifferently) {
 more:
 )" + kBarrier + kBarrier + R"(
   %again = load float, ptr addrspace(1) %p, align 4
+)" + keep("float", "%again") +
+                             R"(
   br label %on
 on:
 )";
@@ -117,6 +119,7 @@ TEST(Cluster, ABlockThatHasExitedHasNoSharedMemory) {
 read:
   %theirs = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) @slot, i32 0)
   %w = load float, ptr addrspace(7) %theirs, align 4
+)" + keep("float", "%w") + R"(
   br label %out
 out:)");
   Memory memory;

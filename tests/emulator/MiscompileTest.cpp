@@ -49,7 +49,7 @@ float result(const std::string& attributes, bool optimised) {
   llvm::LLVMContext context;
   auto module = parseKernel(exchange(attributes), context);
   if (optimised) optimise(*module);
-  Program program = llvm::cantFail(Program::compile(*module));
+  Program program = llvm::cantFail(Program::compile(ptxOf(*module)));
   Memory memory;
   auto* buffer = fresh<float>(memory, "buffer", 64);
   auto* x = iota<float>(memory, "x", 64);

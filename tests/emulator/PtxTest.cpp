@@ -1,28 +1,11 @@
-// Inline PTX: what is understood, and what is refused.
+// Accesses of memory in PTX, with all that may stand in their names.
 #include <gtest/gtest.h>
 
-#include "codegen/emulator/Ptx.h"
 #include "tests/emulator/Kernels.h"
 #include "tests/emulator/Support.h"
 
 namespace normc::emulator {
 namespace {
-
-TEST(Ptx, IsTakenApart) {
-  auto all = parsePtx("@!$5 ld.global.nc.L1::no_allocate.v4.b32 {$0, $1,$2,$3},\n\t[$4+32] ; bar.sync 0;");
-  ASSERT_TRUE(all && all->size() == 2);
-  const PtxStatement& s = all->front();
-  EXPECT_EQ(s.words, (std::vector<std::string>{"ld", "global", "nc", "L1::no_allocate", "v4", "b32"}));
-  EXPECT_EQ(s.predicate, 5u);
-  EXPECT_TRUE(s.negated);
-  ASSERT_EQ(s.operands.size(), 2u);
-  EXPECT_EQ(s.operands[0].elements.size(), 4u);
-  EXPECT_EQ(s.operands[1].index, 4u);
-  EXPECT_EQ(s.operands[1].number, 32);
-  EXPECT_EQ((*all)[1].operands[0].number, 0);
-  EXPECT_FALSE(parsePtx("LOOP: bra LOOP;"));
-  EXPECT_FALSE(parsePtx("mov.u32 $0, %clock;"));
-}
 
 /// Four floats from x to y by these instructions.
 std::string copyBy(const std::string& load, const std::string& store) {
@@ -116,7 +99,7 @@ TEST(Ptx, LoadsAreCheckedLikeAnyOther) {
   EXPECT_TRUE(has(run(copyBy(load, kPlainStore), {.block = {16}}, memory, {x, x}).text(), "non-coherent"));
 }
 
-TEST(Ptx, CopiesBegunByInlinePtx) {
+TEST(Ptx, CopiesThroughHalvesOfAddresses) {
   std::string ir =
       "@tile = internal addrspace(3) global [64 x float] undef, align 16\n" + copyBy(R"(
   %to = getelementptr float, ptr addrspace(3) @tile, i64 %i
@@ -180,32 +163,6 @@ TEST(Ptx, AMoveKeepsTheBits) {
   Report report = run(ir, {.block = {1}}, memory, {y});
   ASSERT_TRUE(report.ok()) << report.text();
   EXPECT_EQ(y[1], -77);
-}
-
-TEST(Ptx, AnythingElseIsRefusedByName) {
-  auto reason = [](const std::string& call) { return reasonAgainst(kernel("ptr %y, i64 %n", call)); };
-  EXPECT_EQ(
-      reason(
-          "call void asm sideeffect \"st.async.weak.b32 [$0], $1, [$2];\", \"l,r,l\"(ptr %y, i32 1, ptr %y)"),
-      "cannot be emulated: in @k: inline PTX 'st.async.weak.b32 [$0], $1, [$2]' is not emulated: call void "
-      "asm "
-      "sideeffect \"st.async.weak.b32 [$0], $1, [$2];\", \"l,r,l\"(ptr %y, i32 1, ptr %y)");
-  EXPECT_TRUE(has(
-      reason(
-          "%p = call i64 asm sideeffect \"createpolicy.fractional.L2::evict_first.b64 $0, 1.0;\", \"=l\"()"),
-      "this inline PTX is not emulated"));
-  EXPECT_TRUE(
-      has(reason("%p = call i64 asm sideeffect \"createpolicy.range.b64 $0, [$1], 8, 8;\", \"=l,l\"(ptr %y)"),
-          "inline PTX 'createpolicy.range.b64 $0, [$1], 8, 8' is not emulated"));
-  EXPECT_TRUE(has(reason("%p = call i32 asm sideeffect \"ld.global.L2::cache_hint.b32 $0, [$1], $2;\", "
-                         "\"=r,l,l\"(ptr %y, i64 %n)"),
-                  ".L2::cache_hint is not emulated"));
-  EXPECT_TRUE(has(reason("%p = call i32 asm sideeffect \"mov.u32 $0, %smid;\", \"=r\"()"),
-                  "this inline PTX is not emulated"));
-  EXPECT_TRUE(has(
-      reason(
-          "call void asm sideeffect \"cp.async.cg.shared.global [$0], [$1], 8;\", \"l,l\"(ptr %y, ptr %y)"),
-      "a cp.async of 8 bytes does not exist"));
 }
 
 }  // namespace

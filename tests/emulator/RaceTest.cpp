@@ -17,8 +17,8 @@ TEST(Race, TwoBlocksWriteTheSame) {
             "data race: @k, block (1, 0, 0) thread (0, 0, 0): writes 4 bytes at y + 0 (y has 4 bytes), which "
             "another "
             "thread has written; nothing orders the two\n"
-            "  at store i32 1, ptr addrspace(1) %y, align 4\n"
-            "  beside block (0, 0, 0) thread (0, 0, 0) at store i32 1, ptr addrspace(1) %y, align 4");
+            "  at st.global.b32 [%rd1], 1 (line 18)\n"
+            "  beside block (0, 0, 0) thread (0, 0, 0) at st.global.b32 [%rd1], 1 (line 18)");
   EXPECT_TRUE(run(ir, {.grid = {1}}, memory, {y}).ok());
   EXPECT_TRUE(run(ir, {.grid = {1}}, memory, {y}).ok());  // launches follow one another
 }
@@ -32,6 +32,7 @@ write:
   br label %out
 read:
   %v = load i32, ptr addrspace(1) %y, align 4
+)" + keep("i32", "%v") + R"(
   br label %out
 out:)");
   for (Order order : {Order::Ascending, Order::Descending}) {
@@ -68,6 +69,7 @@ TEST(Race, AReaderThatIsNotTheLastOneCounts) {
   // Threads 0 and 1 read, then thread 1 writes: thread 0's read is the race.
   std::string ir = kernel("ptr addrspace(1) %y", R"(
   %v = load i32, ptr addrspace(1) %y, align 4
+)" + keep("i32", "%v") + R"(
   %is1 = icmp eq i32 %tid, 1
   br i1 %is1, label %write, label %out
 write:
@@ -86,7 +88,8 @@ TEST(Race, BarriersOrderGlobalMemoryWithinABlockOnly) {
 )" + kBarrier + R"(
   %o = xor i64 %t, %flip
   %q = getelementptr i32, ptr addrspace(1) %y, i64 %o
-  %v = load i32, ptr addrspace(1) %q, align 4)");
+  %v = load i32, ptr addrspace(1) %q, align 4
+)" + keep("i32", "%v"));
   for (Order order : kOrders) {
     Memory memory;
     auto* y = iota<int32_t>(memory, "y", 128);
@@ -108,7 +111,8 @@ TEST(Race, AtomicsMeetAtomics) {
   EXPECT_EQ(report.atomics, 256u);
   std::string plain = kernel("ptr addrspace(1) %y", R"(
   %old = atomicrmw add ptr addrspace(1) %y, i32 1 monotonic, align 4
-  %v = load i32, ptr addrspace(1) %y, align 4)");
+  %v = load i32, ptr addrspace(1) %y, align 4
+)" + keep("i32", "%v"));
   EXPECT_TRUE(has(run(plain, {.block = {2}}, memory, {y}).text(), "data race"));
 }
 
@@ -197,11 +201,26 @@ TEST(Race, AFenceOfTheBlockDoesNotReachOthers) {
   EXPECT_TRUE(has(runLastBlock(lastBlock(block, kBarrier, kFence), Order::Ascending), "data race"));
 }
 
-TEST(Race, AcquireAndReleaseNeedNoFence) {
+/// The counter's addition, as another instruction.
+std::string withAddition(const std::string& addition) {
   std::string ir = lastBlock("", kBarrier, "");
-  std::string from = "i32 1 monotonic", to = "i32 1 acq_rel";
-  ir.replace(ir.find(from), from.size(), to);
-  EXPECT_EQ(runLastBlock(ir, Order::Random), "ok");
+  const std::string from = "atomicrmw add ptr addrspace(1) %counter, i32 1 monotonic, align 4";
+  return ir.replace(ir.find(from), from.size(), addition);
+}
+
+TEST(Race, AcquireAndReleaseNeedNoFence) {
+  EXPECT_EQ(
+      runLastBlock(withAddition("call i32 asm sideeffect \"atom.acq_rel.gpu.global.add.u32 $0, [$1], 1;\", "
+                                "\"=r,l\"(ptr addrspace(1) %counter)"),
+                   Order::Random),
+      "ok");
+}
+
+TEST(Race, NvptxLeavesTheOrderOutOfAnAtomicAddition) {
+  EXPECT_TRUE(
+      has(runLastBlock(withAddition("atomicrmw add ptr addrspace(1) %counter, i32 1 acq_rel, align 4"),
+                       Order::Random),
+          "data race"));
 }
 
 //===-- A barrier of all blocks -----------------------------------------------------------===//
@@ -268,7 +287,7 @@ TEST(Grid, ABarrierOfBlocksThatAreNotResidentIsADeadlock) {
       "deadlock: @k, block (0, 0, 0) thread (0, 0, 0): 1 threads spin, and nothing that the other 63 do can "
       "end it; 1 of 4 blocks are resident, and a barrier of all blocks needs a cooperative launch"))
       << text;
-  EXPECT_TRUE(has(text, "at %seen = load volatile i32")) << text;
+  EXPECT_TRUE(has(text, "at ld.volatile.global.b32")) << text;
 }
 
 /// Blocks 2k and 2k + 1 read a word of x, meet, and block 2k writes word k.
@@ -340,10 +359,13 @@ TEST(Grid, AWordThatNobodyClearedIsFoundByWhoWaitsForIt) {
 //===-- The non-coherent cache -------------------------------------------------------------===//
 
 TEST(Race, ANonCoherentReadOfWhatTheLaunchWrites) {
-  // noalias readonly makes ld.global.nc of the load; y is the same memory.
-  std::string ir = kernel("ptr addrspace(1) noalias readonly %x, ptr addrspace(1) %y", kLoadX + R"(
+  std::string ir = kernel(kXY, R"(
+  %px = getelementptr float, ptr addrspace(1) %x, i64 %t
+  %py = getelementptr float, ptr addrspace(1) %y, i64 %t
+  %v = load float, ptr addrspace(1) %px, align 4, !invariant.load !0
   %w = fadd float %v, 1.0
-  store float %w, ptr addrspace(1) %py, align 4)");
+  store float %w, ptr addrspace(1) %py, align 4)") +
+                   "!0 = !{}\n";
   Memory memory;
   auto* x = iota<float>(memory, "x", 32);
   auto* y = fresh<float>(memory, "y", 32);
@@ -353,7 +375,8 @@ TEST(Race, ANonCoherentReadOfWhatTheLaunchWrites) {
       "writes 4 bytes at x + 0 (x has 128 bytes), which this launch reads through the non-coherent cache"));
   std::string later = kernel(kXY, R"(
   store float 1.0, ptr addrspace(1) %x, align 4
-  %v = load float, ptr addrspace(1) %x, align 4, !invariant.load !0)") +
+  %v = load float, ptr addrspace(1) %x, align 4, !invariant.load !0
+)" + keep("float", "%v")) +
                       "!0 = !{}\n";
   EXPECT_TRUE(has(run(later, {}, memory, {x, y}).text(),
                   "reads 4 bytes at x + 0 (x has 128 bytes) through the non-coherent cache, but this launch "

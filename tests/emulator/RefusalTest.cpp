@@ -1,4 +1,4 @@
-// Instructions that cannot be emulated are refused by name before anything runs.
+// What cannot be emulated is refused by name, before anything runs.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/Kernels.h"
@@ -7,78 +7,87 @@
 namespace normc::emulator {
 namespace {
 
-std::string reason(const std::string& body) { return reasonAgainst(kernel("ptr %y", body)); }
+std::string reason(const std::string& body) { return reasonAgainstPtx(ptxEntry("y, n", body)); }
 
-TEST(Refusal, OfAnIntrinsic) {
-  EXPECT_EQ(reason("%c = call i64 @llvm.nvvm.read.ptx.sreg.clock64()"),
-            "cannot be emulated: in @k: the special register %clock64 differs from device to device and is "
-            "not emulated: "
-            "%c = call i64 @llvm.nvvm.read.ptx.sreg.clock64()");
+TEST(Refusal, OfAnInstruction) {
+  EXPECT_EQ(reason("activemask.b32 %r1;"),
+            "cannot be emulated: in @k, line 12: this instruction is not emulated: activemask.b32 %r1");
+  EXPECT_EQ(reason("mov.b32 %r1, 0f3F800000; add.rm.f32 %r2, %r1, %r1;"),
+            "cannot be emulated: in @k, line 12: .rm is not emulated: add.rm.f32 %r2, %r1, %r1");
   EXPECT_EQ(
-      reason("%c = call i32 @llvm.nvvm.activemask()"),
-      "cannot be emulated: in @k: this intrinsic is not emulated: %c = call i32 @llvm.nvvm.activemask()");
-  EXPECT_EQ(
-      reason("%c = call float @llvm.nvvm.add.rm.f(float 1.0, float 2.0)"),
-      "cannot be emulated: in @k: this intrinsic is not emulated: %c = call float @llvm.nvvm.add.rm.f(float "
-      "1.000000e+00, float 2.000000e+00)");
-}
-
-TEST(Refusal, OfAFunctionThatIsNotThere) {
-  EXPECT_EQ(reasonAgainst("declare float @__nv_expf(float)\n" +
-                          kernel("", "%c = call float @__nv_expf(float 1.0)")),
-            "cannot be emulated: in @k: @__nv_expf is called, but not defined in the module: %c = call float "
-            "@__nv_expf(float 1.000000e+00)");
-  EXPECT_EQ(reasonAgainst("define void @f(i32 %n) {\n call void @f(i32 %n)\n ret void\n}\n" +
-                          kernel("", "call void @f(i32 1)")),
-            "cannot be emulated: in @k: a recursive call of @f is not emulated: call void @f(i32 1)");
-  EXPECT_EQ(reasonAgainst(kernel("ptr %f", "call void %f()")),
-            "cannot be emulated: in @k: an indirect call is not emulated: call void %f()");
-}
-
-TEST(Refusal, OfAParameter) {
-  EXPECT_EQ(reasonAgainst(kernel("ptr %x, i32 %n", "")),
-            "cannot be emulated: in @k: parameter 1 is i32; it has to be a word of 8 bytes: a pointer, i64 "
-            "or double");
-}
-
-TEST(Refusal, OfVariables) {
-  EXPECT_EQ(
-      reasonAgainst("@s = internal addrspace(3) global i32 7, align 4\n" +
-                    kernel("", "%v = load i32, ptr addrspace(3) @s, align 4")),
-      "cannot be emulated: @s is in shared memory and has an initial value, which a device does not give it");
-  EXPECT_EQ(reasonAgainst("@g = external addrspace(1) global i32, align 4\n" +
-                          kernel("", "%v = load i32, ptr addrspace(1) @g, align 4")),
-            "cannot be emulated: @g is used, but not defined in the module");
-  EXPECT_EQ(
-      reason("%n = zext i32 %tid to i64\n %a = alloca float, i64 %n, align 4"),
-      "cannot be emulated: in @k: a local variable of variable size: %a = alloca float, i64 %n, align 4");
+      reason("mov.u32 %r1, %smid;"),
+      "cannot be emulated: in @k, line 12: the special register %smid differs from device to device and "
+      "is not emulated: mov.u32 %r1, %smid");
+  EXPECT_TRUE(has(reason("createpolicy.fractional.L2::evict_first.b64 %rd1, 0f3F800000;"),
+                  "this instruction is not emulated: createpolicy"));
+  EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; ld.global.L2::cache_hint.b32 %r1, [%rd1], %rd1;"),
+                  ".L2::cache_hint is not emulated"));
+  EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; cp.async.cg.shared.global [%rd1], [%rd1], 8;"),
+                  "a cp.async of 8 bytes does not exist"));
+  EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; st.async.weak.b32 [%rd1], 1, [%rd1];"),
+                  "this st.async is not emulated"));
 }
 
 TEST(Refusal, OfAllAtOnce) {
-  std::string text =
-      reason("%a = call i32 @llvm.nvvm.activemask()\n %b = call i32 @llvm.nvvm.read.ptx.sreg.smid()");
-  EXPECT_NE(text.find("%a = "), std::string::npos);
-  EXPECT_NE(text.find("%b = "), std::string::npos);
+  const std::string text = reason("activemask.b32 %r1; mov.u32 %r2, %smid;");
+  EXPECT_TRUE(has(text, "activemask.b32"));
+  EXPECT_TRUE(has(text, "%smid"));
 }
 
-std::string compileRaw(const std::string& target, const std::string& ir) {
-  llvm::LLVMContext context;
-  auto module = parseKernel(ir, context);
-  if (target.starts_with("e-"))
-    module->setDataLayout(target);
-  else
-    module->setTargetTriple(llvm::Triple(target));
-  auto program = Program::compile(*module);
-  return program ? "" : llvm::toString(program.takeError());
+TEST(Refusal, OfOperandsThatDoNotFit) {
+  EXPECT_TRUE(
+      has(reason("mov.b32 %r1, 1; add.s64 %rd1, %r1, 1;"), "a register of 32 bits for an operand of 64"));
+  EXPECT_TRUE(has(reason("mov.b64 %rd1, 1; mov.b64 %r1, %rd1;"), "a result of 64 bits for a register of 32"));
+  EXPECT_TRUE(has(reason("add.f64 %rd1, 0f3F800000, 0d3FF0000000000000;"),
+                  "a number of 32 bits for an operand of 64"));
+  EXPECT_TRUE(has(reason("add.s32 %r1;"), "too few operands"));
+  EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; ld.global.v4.b32 {%r1, %r2}, [%rd1];"),
+                  "a list of other than 4 registers"));
+  EXPECT_TRUE(has(reason("mov.b64 %rd1, elsewhere;"), "'elsewhere' is not declared"));
 }
 
-TEST(Refusal, OfAModule) {
-  EXPECT_EQ(reasonAgainst("define void @f() {\n ret void\n}"),
-            "the module has no entry function (ptx_kernel)");
-  EXPECT_EQ(compileRaw("x86_64-linux-gnu", kernel("", "")),
-            "a module for 'x86_64-linux-gnu' is not one for nvptx64");
-  EXPECT_EQ(compileRaw("e-p3:32:32-i64:64", kernel("", "")),
-            "pointers to address space 3 have 32 bits; only 64 can be emulated: leave out nvptx-short-ptr");
+TEST(Refusal, OfARegisterThatIsReadBeforeItIsWritten) {
+  EXPECT_EQ(
+      reason("add.s32 %r1, %r2, 1;"),
+      "cannot be emulated: in @k, line 12: it reads %r2, which is not written on every path to it: add.s32 "
+      "%r1, %r2, 1");
+  const std::string branch = R"(mov.u32 %r1, %tid.x;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra $L;
+mov.b32 %r2, 7;
+$L:
+add.s32 %r3, %r2, 1;)";
+  EXPECT_TRUE(has(reason(branch), "line 17: it reads %r2"));
+  EXPECT_EQ(reason("mov.b32 %r2, 1;\n" + branch), "");
+  EXPECT_EQ(reason("// implicit-def: %r2\n" + branch), "") << "NVPTX says that it uses no value of it";
+  EXPECT_EQ(reason("mov.b32 %r1, 1; mov.b64 %rd1, {%r2, %r1}; mov.b64 {_, %r3}, %rd1;"), "")
+      << "half of a pair";
+}
+
+TEST(Refusal, OfAText) {
+  EXPECT_EQ(reasonAgainstPtx(""), "line 1 of the PTX: no .target");
+  EXPECT_EQ(reasonAgainstPtx(".version 8.0\n.target sm_90\n"), "line 3 of the PTX: no entry");
+  EXPECT_EQ(reasonAgainstPtx(".target native\n"), "line 1 of the PTX: a target that is no sm_NN");
+  EXPECT_EQ(reason("bra $L;"), "cannot be emulated: in @k: the label $L is not defined");
+  EXPECT_EQ(reason("@%q bra $L;"), "line 12 of the PTX: the predicate '%q' is not declared");
+  EXPECT_EQ(reason("add.s32 %r1, ?, 1;"),
+            "line 12 of the PTX: '?' is not an operand, in 'add.s32 %r1, ?, 1'");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.func (.param .b32 r) f() { ret; }\n"),
+            "line 2 of the PTX: a function that is called is not emulated: '.func'");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.visible .entry k(.param .u32 n)\n{ ret; }\n"),
+            "line 2 of the PTX: the parameter 'n' of k is not a word of 8 bytes (.b64, .u64, .s64 or .f64)");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.visible .entry k()\n{ mov.b32"),
+            "line 3 of the PTX: the end of the text, in the body of an entry");
+}
+
+TEST(Refusal, OfVariables) {
+  const std::string entry = "\n.visible .entry k()\n{ ret; }\n";
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.shared .align 4 .b8 s[4] = {7, 0, 0, 0};" + entry),
+            "s is in shared memory and has an initial value, which a device does not give it");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.extern .global .align 4 .b8 g[4];" + entry),
+            "g is used, but not defined in the module");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.global .b8 g[2][2];" + entry),
+            "line 2 of the PTX: a variable with several dimensions is not emulated");
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST(StoreAsync, TellsWhatItsSendersHaveReadButNotWhatTheyHaveStored) {
   %place = add i32 %cluster, 128
   %shared = getelementptr float, ptr addrspace(1) %x, i32 %place
   %r = load float, ptr addrspace(1) %shared, align 4
-)";
+)" + keep("float", "%r");
   const std::string over = firstOfClusterStores("%sum0", "%shared");
   EXPECT_EQ(textOf(kInit + kSync + meet(0, {.before = read}) + over), "ok");
   EXPECT_TRUE(has(textOf(kInit + kSync + meet(0) + read + over), "data race"));
@@ -165,7 +165,7 @@ TEST(StoreAsync, TellsWhatItsSendersHaveReadButNotWhatTheyHaveStored) {
   %other = xor i64 %t, 32
   %q = getelementptr float, ptr addrspace(1) %y, i64 %other
   %w = load float, ptr addrspace(1) %q, align 4
-)";
+)" + keep("float", "%w");
   EXPECT_TRUE(has(textOf(kInit + kSync + meet(0, {.before = stored}) + theirs), "data race"));
 }
 

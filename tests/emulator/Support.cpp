@@ -1,11 +1,14 @@
 #include "tests/emulator/Support.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "codegen/targets/Machine.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Target/TargetMachine.h"
 
 namespace normc::emulator {
 
@@ -23,9 +26,33 @@ std::unique_ptr<llvm::Module> parseKernel(const std::string& ir, llvm::LLVMConte
   return module;
 }
 
+std::string ptxOf(llvm::Module& module) {
+  static const auto machine = llvm::cantFail(
+      codegen::machineFor({"nvptx64-nvidia-cuda", "sm_90", "+ptx88", llvm::CodeGenOptLevel::None}));
+  return llvm::cantFail(codegen::emit(module, *machine, llvm::CodeGenFileType::AssemblyFile));
+}
+
+std::string ptxEntry(const std::string& parameters, const std::string& instructions) {
+  std::string text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(";
+  const auto count = std::ranges::count(parameters, ',') + 1;
+  for (int i = 0; i < count; ++i)
+    text += (i ? ", .param .u64 k_param_" : ".param .u64 k_param_") + std::to_string(i);
+  text += ")\n{\n";
+  for (const char* registers : {".pred %p<10>", ".b16 %rs<10>", ".b32 %r<10>", ".b64 %rd<10>"})
+    text += std::string("\t.reg ") + registers + ";\n";
+  return text + "\t.local .align 8 .b8 depot[8];\n\n" + instructions + "\n\tret;\n}\n";
+}
+
+Program programOfPtx(const std::string& ptx) { return llvm::cantFail(Program::compile(ptx)); }
+
+std::string reasonAgainstPtx(const std::string& ptx) {
+  auto program = Program::compile(ptx);
+  return program ? "" : llvm::toString(program.takeError());
+}
+
 static llvm::Expected<Program> compile(const std::string& ir) {
   llvm::LLVMContext context;
-  return Program::compile(*parseKernel(ir, context));
+  return Program::compile(ptxOf(*parseKernel(ir, context)));
 }
 
 Program programOf(const std::string& ir) { return llvm::cantFail(compile(ir)); }

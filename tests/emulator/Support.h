@@ -18,6 +18,16 @@ inline bool has(const std::string& text, const std::string& part) {
 /// valid.
 std::unique_ptr<llvm::Module> parseKernel(const std::string& ir, llvm::LLVMContext&);
 
+/// What NVPTX makes of it for sm_90.
+std::string ptxOf(llvm::Module&);
+
+/// An entry `k` of PTX with these parameters, words that are called k_param_0 and so on, with registers %p0
+/// to %p9, %rs, %r and %rd, and 8 bytes of local memory, `depot`. Its first instruction is in line 12.
+std::string ptxEntry(const std::string& parameters, const std::string& instructions);
+Program programOfPtx(const std::string& ptx);
+/// Why it cannot be emulated; empty where it can.
+std::string reasonAgainstPtx(const std::string& ptx);
+
 /// The program of this IR; ends the process where it cannot be emulated.
 Program programOf(const std::string& ir);
 /// Why it cannot be emulated; empty where it can.

@@ -138,7 +138,7 @@ TEST(WarpChecks, AMaskThatNamesAThreadThatDoesNotExist) {
   EXPECT_EQ(broken("%r = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %tid, i32 1, i32 31)", 16),
             "divergence: @k, block (0, 0, 0) thread (0, 0, 0): mask 0xffffffff names lane 16, but the warp "
             "has only 16 threads\n"
-            "  at %r = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %tid, i32 1, i32 31)");
+            "  at shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1 (line 16)");
 }
 
 TEST(WarpChecks, AMaskThatNamesALaneThatHasExited) {
@@ -166,9 +166,8 @@ b:
 out:)");
   EXPECT_EQ(text,
             "divergence: @k, block (0, 0, 0) thread (0, 0, 0): the mask names lane 16, which does not come\n"
-            "  at %r = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %tid, i32 1, i32 31)\n"
-            "  beside block (0, 0, 0) thread (16, 0, 0) waits at a barrier at call void "
-            "@llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)");
+            "  at shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1 (line 21)\n"
+            "  beside block (0, 0, 0) thread (16, 0, 0) waits at a barrier at bar.sync 0 (line 24)");
 }
 
 TEST(WarpChecks, AMaskThatDoesNotNameWhoExecutesIt) {

@@ -94,7 +94,6 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Sched
   if (auto error = c.threads()) return error;
   auto ir = c.llvmIr();
   if (!ir) return ir.takeError();
-  if (options.observe) options.observe(**ir);
   auto ptx = cuda::ptx(**ir, arch);
   if (!ptx) return ptx.takeError();
   kernel.ptx = std::move(*ptx);

@@ -20,8 +20,6 @@ llvm::Expected<std::vector<PassText>> passTexts(const Problem&, const Schedule&,
 
 struct CompileOptions {
   bool assemble = true;  ///< also to a cubin
-  std::function<void(const llvm::Module&)> observe =
-      {};  ///< sees the IR that NVPTX is given: the emulator runs it
 };
 llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Arch&,
                                              llvm::StringRef symbol, const CompileOptions& = {});
