@@ -178,7 +178,9 @@ void access(Thread& t, std::byte* p, uint64_t bytes, uint32_t index, uint8_t fla
   if (reinterpret_cast<uintptr_t>(p) & (site.align - 1)) misaligned(t, p, bytes, index, flags);
   Zone* zone = run.lastZone[index];
   if (!zone || !zone->holds(p, bytes) || (zone->block && zone->block != t.block)) {
-    if (site.space == Space::Generic && onStack(t, p, bytes)) return;
+    const bool mayBeLocal = site.space == Space::Generic || site.space == Space::Local;
+    if (mayBeLocal && onStack(t, p, bytes)) return;
+    if (site.space == Space::Local) outOfBounds(t, p, bytes, index, flags, ": it is no local memory");
     zone = &zoneOf(t, p, bytes, index, flags);
     run.lastZone[index] = zone;
   }

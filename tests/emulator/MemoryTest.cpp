@@ -139,6 +139,15 @@ st.shared.v4.b32 [a], {%r1, %r1, %r1, %r1};)"));
   EXPECT_TRUE(has(run(shared, {}, memory, {word(uint64_t(0))}).text(), "misaligned"));
 }
 
+TEST(MemoryChecks, LocalMemoryIsTheThreadsOwn) {
+  Memory memory;
+  auto* x = iota<float>(memory, "x", 4);
+  const Program program = programOfPtx(ptxEntry("x", R"(ld.param.b64 %rd1, [k_param_0];
+st.local.b32 [%rd1], 1;)"));
+  EXPECT_TRUE(
+      has(run(program, {}, memory, {x}).text(), "writes 4 bytes at x + 0 (x has 16 bytes): it is no local"));
+}
+
 TEST(MemoryChecks, ATrap) {
   Memory memory;
   EXPECT_TRUE(has(

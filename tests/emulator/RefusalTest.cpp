@@ -43,6 +43,7 @@ TEST(Refusal, OfOperandsThatDoNotFit) {
   EXPECT_TRUE(has(reason("add.s32 %r1;"), "too few operands"));
   EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; ld.global.v4.b32 {%r1, %r2}, [%rd1];"),
                   "a list of other than 4 registers"));
+  EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_1+8];"), "it reads beyond the parameters"));
   EXPECT_TRUE(has(reason("mov.b64 %rd1, elsewhere;"), "'elsewhere' is not declared"));
 }
 

@@ -27,7 +27,7 @@ std::unique_ptr<llvm::Module> parseKernel(const std::string& ir, llvm::LLVMConte
 }
 
 std::string ptxOf(llvm::Module& module) {
-  static const auto machine = llvm::cantFail(
+  const auto machine = llvm::cantFail(
       codegen::machineFor({"nvptx64-nvidia-cuda", "sm_90", "+ptx88", llvm::CodeGenOptLevel::None}));
   return llvm::cantFail(codegen::emit(module, *machine, llvm::CodeGenFileType::AssemblyFile));
 }

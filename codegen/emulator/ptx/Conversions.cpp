@@ -67,7 +67,7 @@ static void convert(Kernel& k) {
   const Statement& s = k.now();
   IRBuilder<>& b = k.b;
   if (!k.knows(1, {"rn", "rni", "rzi", "rmi", "rpi", "sat"})) return;
-  if (s.types.size() != 2) return k.refuse("a conversion of other than two types");
+  if (s.types.size() != 2 || s.types[1].lanes != 1) return k.refuse("a conversion of other than two types");
   const Type &to = s.types[0], &from = s.types[1];
   if (to.lanes == 2) {  // the first source becomes the upper half
     Type each = to;

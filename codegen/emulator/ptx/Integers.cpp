@@ -138,17 +138,18 @@ bool Integers::operation() {
   const StringRef name = s_.words[0];
   if (type_.isFloat()) return false;
   if (!k_.knows(1, {"lo", "hi", "wide", "l", "r", "wrap", "clamp", "shiftamt"})) return true;
-  if (name == "mul" || name == "mad") return product();
   if (name == "add") return out(b_.CreateAdd(in(1), in(2))), true;
   if (name == "sub") return out(b_.CreateSub(in(1), in(2))), true;
-  if (name == "div" || name == "rem") return out(quotient()), true;
-  if (name == "neg") return out(b_.CreateNeg(in(1))), true;
-  if (name == "abs") return out(b_.CreateBinaryIntrinsic(Intrinsic::abs, in(1), b_.getFalse())), true;
   if (name == "min" || name == "max") {
     const Intrinsic::ID least = isSigned() ? Intrinsic::smin : Intrinsic::umin;
     const Intrinsic::ID most = isSigned() ? Intrinsic::smax : Intrinsic::umax;
     return out(b_.CreateBinaryIntrinsic(name == "min" ? least : most, in(1), in(2))), true;
   }
+  if (type_.lanes > 1) return false;
+  if (name == "mul" || name == "mad") return product();
+  if (name == "div" || name == "rem") return out(quotient()), true;
+  if (name == "neg") return out(b_.CreateNeg(in(1))), true;
+  if (name == "abs") return out(b_.CreateBinaryIntrinsic(Intrinsic::abs, in(1), b_.getFalse())), true;
   if (name == "and") return out(b_.CreateAnd(in(1), in(2))), true;
   if (name == "or") return out(b_.CreateOr(in(1), in(2))), true;
   if (name == "xor") return out(b_.CreateXor(in(1), in(2))), true;

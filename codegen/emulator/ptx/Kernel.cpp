@@ -160,6 +160,13 @@ Value* Kernel::address(const Operand& operand, uint8_t space) {
   return b.CreateIntToPtr(base, b.getPtrTy(space));
 }
 
+std::optional<uint64_t> Kernel::parameterBytes(const Operand& operand) const {
+  const auto at = llvm::find(text_.parameters, operand.name);
+  const int64_t all = 8 * (text_.parameters.end() - at);
+  if (operand.kind != Operand::Address || operand.number < 0 || operand.number > all) return std::nullopt;
+  return uint64_t(all - operand.number);
+}
+
 void Kernel::write(const Operand& operand, Value* value, const Type& type) {
   if (operand.kind == Operand::Sink) return;
   if (operand.kind != Operand::Register) return refuse("a result that is no register");
@@ -217,7 +224,6 @@ Value* Kernel::site(Value* pointer, uint64_t bytes, uint64_t align, uint8_t flag
 }
 
 void Kernel::check(Value* pointer, uint64_t bytes, uint64_t align, uint8_t flags, uint64_t used) {
-  if (pointer->getType()->getPointerAddressSpace() == Space::Local) return;
   Value* number = site(pointer, bytes, align, flags);
   state_.sites.back().used = uint32_t(used);
   call(flags & Site::Strong ? "strong" : "access", {pointer, number});

@@ -36,6 +36,9 @@ class Kernel {
   llvm::Value* readPredicate(const Operand&);
   /// Returns the address that an operand in brackets names, or an address in a register.
   llvm::Value* address(const Operand&, uint8_t space);
+  /// Returns how many bytes of parameters there are from an address on, which names one; nothing if it does
+  /// not.
+  std::optional<uint64_t> parameterBytes(const Operand&) const;
   /// Stores a value of any type; an integer is extended, with its sign if the type has one.
   void write(const Operand&, llvm::Value*, const Type& = {});
   llvm::Type* typeFor(const Type&);
@@ -66,8 +69,8 @@ class Kernel {
   /// Returns the site of an instruction that accesses memory through this pointer; `bytes` 0: an argument of
   /// the call says how many.
   llvm::Value* site(llvm::Value* pointer, uint64_t bytes, uint64_t align, uint8_t flags);
-  /// Checks `bytes` bytes at a pointer before the access, if it is not one of a local variable. The kernel
-  /// ignores those behind the first `used`; 0: none.
+  /// Checks `bytes` bytes at a pointer before the access. The kernel ignores those behind the first `used`;
+  /// 0: none.
   void check(llvm::Value* pointer, uint64_t bytes, uint64_t align, uint8_t flags, uint64_t used = 0);
   llvm::Value* sreg(uint32_t index);
 

@@ -98,10 +98,12 @@ static void load(Kernel& k, const Access& a) {
   const auto targets = listOf(k.operand(0));
   if (targets.size() != a.count) return k.refuse("a list of other than " + Twine(a.count) + " registers");
   Value* pointer = k.address(k.operand(1), a.space);
+  if (a.isParameter && k.parameterBytes(k.operand(1)).value_or(0) < a.bytes())
+    return k.refuse("it reads beyond the parameters");
   // NVPTX reads a whole access where it needs the first elements.
   unsigned used = a.count;
   while (used > 1 && k.isIgnored(targets[used - 1])) --used;
-  k.check(pointer, a.bytes(), a.bytes(), a.flags | Site::Read, a.each() * used);
+  if (!a.isParameter) k.check(pointer, a.bytes(), a.bytes(), a.flags | Site::Read, a.each() * used);
   // All are read before one is written, which may be a part of the address.
   SmallVector<Value*> values;
   for (unsigned i = 0; i < a.count; ++i)
