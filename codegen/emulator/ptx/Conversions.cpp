@@ -127,14 +127,6 @@ static CmpInst::Predicate comparisonOf(StringRef name, const Type& type) {
       .Default(CmpInst::BAD_ICMP_PREDICATE);
 }
 
-/// Stores a predicate, and its opposite where the instruction has a place for it.
-static void writePair(Kernel& k, Value* first, Value* second) {
-  const Operand& to = k.operand(0);
-  if (to.kind != Operand::Pair) return k.write(to, first);
-  k.write(to.elements[0], first);
-  k.write(to.elements[1], second);
-}
-
 static void compare(Kernel& k) {
   const Statement& s = k.now();
   IRBuilder<>& b = k.b;
@@ -145,7 +137,7 @@ static void compare(Kernel& k) {
   if (!k.knows(2, {"and", "or", "xor"})) return;
   Value* is = b.CreateCmp(how, k.read(k.operand(1), s.types[0]), k.read(k.operand(2), s.types[0]));
   if (s.types[0].lanes == 2)
-    return writePair(k, b.CreateExtractElement(is, uint64_t(0)), b.CreateExtractElement(is, uint64_t(1)));
+    return k.writePair(b.CreateExtractElement(is, uint64_t(0)), b.CreateExtractElement(is, uint64_t(1)));
   Value* isNot = b.CreateNot(is);
   if (k.operands() == 4) {
     Value* also = k.readPredicate(k.operand(3));
@@ -154,7 +146,7 @@ static void compare(Kernel& k) {
     };
     is = joined(is), isNot = joined(isNot);
   }
-  writePair(k, is, isNot);
+  k.writePair(is, isNot);
 }
 
 /// `testp`: whether a float is a number, finite, ...

@@ -180,6 +180,13 @@ void Kernel::write(const Operand& operand, Value* value, const Type& type) {
   b.CreateStore(value, place);
 }
 
+void Kernel::writePair(Value* first, Value* second) {
+  const Operand& to = operand(0);
+  if (to.kind != Operand::Pair) return write(to, first);
+  write(to.elements[0], first);
+  write(to.elements[1], second);
+}
+
 //===-- The emulator's functions --------------------------------------------------------------===//
 
 Value* Kernel::call(StringRef name, llvm::Type* result, ArrayRef<Value*> arguments) {

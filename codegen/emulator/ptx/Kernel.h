@@ -36,6 +36,8 @@ class Kernel {
   llvm::Value* readPredicate(const Operand&);
   /// Returns the address that an operand in brackets names, or an address in a register.
   llvm::Value* address(const Operand&, uint8_t space);
+  /// Stores the results of an instruction in its first operand: both if that is a pair, as `%r1|%p2`.
+  void writePair(llvm::Value* first, llvm::Value* second);
   /// Returns how many bytes of parameters there are from an address on, which names one; nothing if it does
   /// not.
   std::optional<uint64_t> parameterBytes(const Operand&) const;

@@ -10,14 +10,6 @@ namespace normc::emulator::ptx {
 using namespace llvm;
 using Value = llvm::Value;
 
-/// Stores a result, and a predicate where the instruction has a place for it.
-static void writeWith(Kernel& k, Value* value, Value* predicate) {
-  const Operand& to = k.operand(0);
-  if (to.kind != Operand::Pair) return k.write(to, value);
-  k.write(to.elements[0], value);
-  k.write(to.elements[1], predicate);
-}
-
 /// `shfl.sync.bfly.b32 d|p, a, b, c, mask;`
 static void shuffle(Kernel& k) {
   IRBuilder<>& b = k.b;
@@ -26,7 +18,7 @@ static void shuffle(Kernel& k) {
   const uint32_t mode = StringSwitch<uint32_t>(name).Case("up", 0).Case("down", 1).Case("bfly", 2).Default(3);
   const auto in = [&](size_t i) { return k.readBits(k.operand(i), 32); };
   Value* both = k.call("shuffle", b.getInt64Ty(), {in(4), in(1), k.i32(mode), in(2), in(3), k.site()});
-  writeWith(k, b.CreateTrunc(both, b.getInt32Ty()), b.CreateTrunc(b.CreateLShr(both, 32), b.getInt1Ty()));
+  k.writePair(b.CreateTrunc(both, b.getInt32Ty()), b.CreateTrunc(b.CreateLShr(both, 32), b.getInt1Ty()));
 }
 
 /// `vote.sync.ballot.b32 d, p, mask;`
@@ -52,7 +44,7 @@ static void match(Kernel& k) {
   Value* same = k.call("match", b.getInt32Ty(), {mask, value, k.site()});
   if (k.now().has("any")) return k.write(k.operand(0), same);
   Value* all = b.CreateICmpEQ(same, mask);
-  writeWith(k, b.CreateSelect(all, same, k.i32(0)), all);
+  k.writePair(b.CreateSelect(all, same, k.i32(0)), all);
 }
 
 /// `redux.sync.add.u32 d, a, mask;`
@@ -87,7 +79,7 @@ static void elect(Kernel& k) {
   Value* mask = k.readBits(k.operand(1), 32);
   k.call("ballot", b.getInt32Ty(), {mask, b.getTrue(), k.site()});
   Value* leader = b.CreateBinaryIntrinsic(Intrinsic::cttz, mask, b.getTrue());
-  writeWith(k, leader, b.CreateICmpEQ(leader, k.sreg(Laneid)));
+  k.writePair(leader, b.CreateICmpEQ(leader, k.sreg(Laneid)));
 }
 
 bool warpOperation(Kernel& k) {
