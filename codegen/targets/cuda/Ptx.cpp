@@ -3,6 +3,7 @@
 #include "codegen/targets/Machine.h"
 #include "codegen/targets/cuda/CacheHints.h"
 #include "codegen/targets/cuda/WidenAgain.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -214,10 +215,35 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::Operation* gpu
   return ir;
 }
 
+/// Returns the text with `.rn` on every sum, difference and product of floats. NVPTX has made the fused ones;
+/// of the others without it ptxas may fuse more, another version other ones, and the bits would differ.
+static std::string roundedAsWritten(llvm::StringRef text) {
+  std::string result;
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    llvm::StringRef name = line.ltrim();
+    if (name.starts_with("@")) name = name.drop_until(llvm::isSpace).ltrim();
+    name = name.take_until(llvm::isSpace);
+    const bool sums = name.starts_with("add.") || name.starts_with("sub.") || name.starts_with("mul.");
+    const bool floats = name.contains(".f") || name.contains(".bf");
+    const bool says = llvm::any_of(llvm::ArrayRef{".rn", ".rz", ".rm", ".rp"},
+                                   [&](const char* rounding) { return name.contains(rounding); });
+    const size_t behind = sums && floats && !says ? size_t(name.data() - line.data()) + 3 : 0;
+    result += line.take_front(behind);
+    if (behind) result += ".rn";
+    result += line.drop_front(behind);
+    result += '\n';
+    text = rest;
+  }
+  return result;
+}
+
 llvm::Expected<std::string> ptx(llvm::Module& ir, const Arch& arch) {
   auto machine = machineOf(arch.name, leastVersion(ir));
   if (!machine) return machine.takeError();
-  return emit(ir, **machine, llvm::CodeGenFileType::AssemblyFile);
+  auto text = emit(ir, **machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!text) return text.takeError();
+  return roundedAsWritten(*text);
 }
 
 }  // namespace normc::codegen::cuda
