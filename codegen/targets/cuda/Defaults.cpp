@@ -12,11 +12,11 @@ static constexpr int64_t kSegmentBytes = 128;
 /// Bytes that one block moves in the time of the launches that it saves.
 static constexpr int64_t kAloneBytes = 64 << 10;
 /// Returns the elements of a column slab that a thread of 256 keeps. ptxas was seen not to spill with as
-/// many; before sm_90 and with accesses of 32 bytes they are fewer. Narrow elements are widened, and take
+/// many; on sm_90 they are the most, from sm_120 on the fewest. Narrow elements are widened, and take
 /// registers in both forms.
 static int64_t heldElements(const KernelTraits& traits, const Arch& arch) {
-  if (traits.dataBytes < 4) return 64;
-  return arch.clusters() && arch.accessBytes <= 16 ? 96 : 80;
+  if (traits.dataBytes < 4 || arch.number >= 120) return 64;
+  return arch.number == 90 ? 96 : 80;
 }
 
 /// Returns the elements that a thread holds where `elements` were seen to fit. That was with x, and with dy
@@ -75,8 +75,8 @@ static bool readsWideVectors(const KernelTraits& traits) {
 static bool isMeasured(const KernelTraits& traits, const Arch& arch) {
   constexpr int64_t kPlain =
       12;  // LayerNorm backward of a residual stream has so many operations on an element
-  return arch.clusters() && arch.accessBytes == 16 && traits.lines && !traits.streams && !traits.grouped &&
-         !traits.turns && !traits.block && !traits.conditional && !traits.mixed && !traits.runPartials &&
+  return arch.number == 90 && traits.lines && !traits.streams && !traits.grouped && !traits.turns &&
+         !traits.block && !traits.conditional && !traits.mixed && !traits.runPartials &&
          traits.operations <= kPlain && runBytes(traits) % arch.accessBytes == 0;
 }
 
