@@ -58,6 +58,12 @@ TEST(Select, RefusesCallsOutsideTheLimits) {
                 hostIsa() +
                 ", hand): serves 2 to 64 rows, not any number\n"
                 "compile the package with `layer_norm:forward@f32[*x*]` as well");
+  package::Kernel some = layerNorm("forward");
+  some.limits.rowsMin = 1;
+  const host::Package noneLess = openInMemory(packageOf(some), context());
+  EXPECT_TRUE(has(refusal([&] { Plan(noneLess, "layer_norm:forward@f32[*x*]"); }),
+                  "serves 1 to any number of rows, not any number"))
+      << "a call may have no rows";
 }
 
 TEST(Select, CountsTheRowsOfOneSegmentToo) {
@@ -73,6 +79,8 @@ TEST(Select, CountsTheRowsOfOneSegmentToo) {
   EXPECT_EQ(chosen(package, of("16x*x64")), 0u) << "1024 rows";
   EXPECT_EQ(chosen(package, of("*x*x64")), 0u) << "any number of segments, and so of rows";
   EXPECT_EQ(chosen(package, of("*x*x*")), 0u);
+  EXPECT_TRUE(has(Plan(package, of("*x*x100")).describe(), "but for 0 to 100 rows"))
+      << "those of one segment";
   const std::string text = Plan(package, of("2x*x63")).describe();
   EXPECT_TRUE(has(text, "serves 0 to 100 rows, not 126")) << text;
   EXPECT_TRUE(has(text, "serves segments of 64 to any number of rows, not 63")) << text;
