@@ -89,6 +89,15 @@ TEST(Refusal, OfVariables) {
             "g is used, but not defined in the module");
   EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.global .b8 g[2][2];" + entry),
             "line 2 of the PTX: a variable with several dimensions is not emulated");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.shared .align 3 .b8 s[4];" + entry),
+            "line 2 of the PTX: the alignment of 's' is no power of two");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.global .b8 g[99999999999999];" + entry),
+            "line 2 of the PTX: 'g' is too long");
+  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.local .b8 l[4];" + entry),
+            "line 2 of the PTX: a variable of this space is not emulated here: 'l'");
+  EXPECT_TRUE(has(reason(".global .b8 g[4];"), "a variable of this space is not emulated here: 'g'"));
+  EXPECT_TRUE(has(reason(".local .b8 l[600000];"), "'l' is too long"));
+  EXPECT_TRUE(has(reason(".reg .b32 %q<2000000>;"), "'%q<2000000>' are too many registers"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace normc::emulator::ptx {
 
@@ -42,6 +43,10 @@ std::optional<Type> typeOf(StringRef word) {
 }
 
 namespace {
+
+/// More than a kernel has: bytes of a variable, of a local one, names of registers.
+constexpr uint64_t kMostBytes = 1 << 30, kMostLocal = 512 << 10;
+constexpr unsigned kMostRegisters = 1 << 20;
 
 bool inName(char c) { return llvm::isAlnum(c) || c == '_' || c == '$' || c == '%'; }
 
@@ -198,6 +203,11 @@ bool Parser::variable(StringRef text, std::vector<Variable>& variables) {
     if (declaration.trim() != "]") return fail("a variable with several dimensions is not emulated");
   }
   if (name.empty() || !each) return fail("'" + oneLine(text) + "' is not a declaration");
+  if (!llvm::isPowerOf2_64(v.align)) return fail("the alignment of '" + name + "' is no power of two");
+  const bool local = v.space == Space::Local,
+             fits = function_ ? local || v.space == Space::Shared : v.space && !local;
+  if (!fits) return fail("a variable of this space is not emulated here: '" + name + "'");
+  if (count > (local ? kMostLocal : kMostBytes) / each) return fail("'" + name + "' is too long");
   v.name = name.str();
   v.bytes = count * each;
   v.align = std::max<uint64_t>(v.align, each);
@@ -267,6 +277,7 @@ bool Parser::registers(StringRef text) {
     } else {
       if (count.consumeInteger(10, number) || count != ">")
         return fail("'" + each + "' declares no registers");
+      if (number > kMostRegisters) return fail("'" + each + "' are too many registers");
       for (unsigned i = 0; i < number; ++i) add(name.str() + std::to_string(i));
     }
   }

@@ -165,22 +165,24 @@ void Kernel::checkAssignments() {
   for (auto [i, place] : enumerate(registers_))
     if (place) index[place] = unsigned(i);
   const ReversePostOrderTraversal<llvm::Function*> order(function_);
+  const BasicBlock* first = &function_->getEntryBlock();  // it has the first values alone, which do not count
   DenseMap<const BasicBlock*, BitVector> after;
-  const BasicBlock* entry = &function_->getEntryBlock();  // which has the first values alone
   const auto before = [&](const BasicBlock* block) {
-    BitVector written(unsigned(registers_.size()), block != entry);
+    BitVector written(unsigned(registers_.size()), block != first);
     for (const BasicBlock* from : predecessors(block))
       if (auto known = after.find(from); known != after.end()) written &= known->second;
     return written;
+  };
+  const auto pass = [&](const Instruction& i, BitVector& written) {
+    auto* store = dyn_cast<StoreInst>(&i);
+    auto place = store ? index.find(store->getPointerOperand()) : index.end();
+    if (place != index.end() && i.getParent() != first) written.set(place->second);
   };
   for (bool changed = true; changed;) {
     changed = false;
     for (const BasicBlock* block : order) {
       BitVector written = before(block);
-      for (const Instruction& i : *block)
-        if (auto* store = dyn_cast<StoreInst>(&i); store && block != entry)
-          if (auto place = index.find(store->getPointerOperand()); place != index.end())
-            written.set(place->second);
+      for (const Instruction& i : *block) pass(i, written);
       auto [at, isNew] = after.try_emplace(block, written);
       changed |= isNew || at->second != written;
       at->second = std::move(written);
@@ -189,9 +191,7 @@ void Kernel::checkAssignments() {
   for (const BasicBlock* block : order) {
     BitVector written = before(block);
     for (const Instruction& i : *block) {
-      if (auto* store = dyn_cast<StoreInst>(&i))
-        if (auto place = index.find(store->getPointerOperand()); place != index.end())
-          written.set(place->second);
+      pass(i, written);
       auto* load = dyn_cast<LoadInst>(&i);
       auto reader = load ? reads_.find(load) : reads_.end();
       if (reader == reads_.end() || written.test(index.at(load->getPointerOperand()))) continue;
