@@ -4,7 +4,7 @@
 //   Memory    the memory that kernels may access
 //   run       one launch: each GPU thread is a fiber of the calling host thread
 //
-// What is executed is what a package holds, up to ptxas. docs/emulator.md describes the method and its
+// The code of a package is executed as it is, up to ptxas. docs/emulator.md describes the method and its
 // guarantees.
 #pragma once
 

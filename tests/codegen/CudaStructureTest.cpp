@@ -106,6 +106,8 @@ std::vector<Case> tight() {
   add("sm_80", "instance_norm", "f32", {1024});
   add("sm_80", "power_norm_v", "f32", {1024});
   add("sm_100", "unified_norm", "f32", {1024});
+  add("sm_120", "layer_norm", "bf16", {1024, 4096});
+  add("sm_120", "rms_norm", "f32", {4096});
   return list;
 }
 

@@ -1,4 +1,4 @@
-// What each instruction of PTX computes, by hand-made cases.
+// Results of each instruction of PTX, by hand-made cases.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,4 +1,4 @@
-// What cannot be emulated is refused by name, before anything runs.
+// Refusals: each names the instruction that cannot be emulated, before anything runs.
 #include <gtest/gtest.h>
 
 #include "tests/emulator/Kernels.h"
@@ -82,19 +82,19 @@ TEST(Refusal, OfAText) {
 }
 
 TEST(Refusal, OfVariables) {
-  const std::string entry = "\n.visible .entry k()\n{ ret; }\n";
-  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.shared .align 4 .b8 s[4] = {7, 0, 0, 0};" + entry),
-            "s is in shared memory and has an initial value, which a device does not give it");
-  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.extern .global .align 4 .b8 g[4];" + entry),
-            "g is used, but not defined in the module");
-  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.global .b8 g[2][2];" + entry),
-            "line 2 of the PTX: a variable with several dimensions is not emulated");
-  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.shared .align 3 .b8 s[4];" + entry),
-            "line 2 of the PTX: the alignment of 's' is no power of two");
-  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.global .b8 g[99999999999999];" + entry),
-            "line 2 of the PTX: 'g' is too long");
-  EXPECT_EQ(reasonAgainstPtx(".target sm_90\n.local .b8 l[4];" + entry),
-            "line 2 of the PTX: a variable of this space is not emulated here: 'l'");
+  const auto ofModule = [](const std::string& variable) {
+    return reasonAgainstPtx(".target sm_90\n" + variable + "\n.visible .entry k()\n{ ret; }\n");
+  };
+  const std::pair<const char*, const char*> kCases[] = {
+      {".shared .align 4 .b8 s[4] = {7, 0, 0, 0};",
+       "s is in shared memory and has an initial value, which a device does not give it"},
+      {".extern .global .align 4 .b8 g[4];", "g is used, but not defined in the module"},
+      {".global .b8 g[2][2];", "line 2 of the PTX: a variable with several dimensions is not emulated"},
+      {".shared .align 3 .b8 s[4];", "line 2 of the PTX: the alignment of 's' is no power of two"},
+      {".global .b8 g[99999999999999];", "line 2 of the PTX: 'g' is too long"},
+      {".local .b8 l[4];", "line 2 of the PTX: a variable of this space is not emulated here: 'l'"},
+  };
+  for (const auto& [variable, why] : kCases) EXPECT_EQ(ofModule(variable), why);
   EXPECT_TRUE(has(reason(".global .b8 g[4];"), "a variable of this space is not emulated here: 'g'"));
   EXPECT_TRUE(has(reason(".local .b8 l[600000];"), "'l' is too long"));
   EXPECT_TRUE(has(reason(".reg .b32 %q<2000000>;"), "'%q<2000000>' are too many registers"));

@@ -18,7 +18,7 @@ inline bool has(const std::string& text, const std::string& part) {
 /// valid.
 std::unique_ptr<llvm::Module> parseKernel(const std::string& ir, llvm::LLVMContext&);
 
-/// What NVPTX makes of it for sm_90.
+/// Returns the PTX that NVPTX makes of the module for sm_90.
 std::string ptxOf(llvm::Module&);
 
 /// An entry `k` of PTX with these parameters, words that are called k_param_0 and so on, with registers %p0

@@ -10,7 +10,7 @@ using namespace llvm;
 using Value = llvm::Value;
 
 namespace {
-/// What the words of an access say.
+/// The meaning of an access's words.
 struct Access {
   Type type;
   unsigned count = 1;

@@ -72,7 +72,7 @@ std::string oneLine(StringRef text) {
   return llvm::join(words, " ");
 }
 
-/// What names mean between two braces.
+/// The names that two braces enclose.
 struct Scope {
   llvm::StringMap<uint32_t> registers, labels;
 };
@@ -90,7 +90,7 @@ class Parser {
   unsigned line() const { return unsigned(whole_.take_front(whole_.size() - rest_.size()).count('\n')) + 1; }
   bool fail(const Twine& why);
 
-  // What it says.
+  // Its declarations and instructions.
   bool variable(StringRef declaration, std::vector<Variable>&);
   bool entry();
   bool parameters(StringRef list);
