@@ -286,8 +286,7 @@ std::vector<std::smatch> matches(const std::string& text, const std::regex& patt
 TEST(CudaEntries, HaveSharedVariablesOfWholeAccesses) {
   for (const char* schedule :
        {"resident,threads=256,team=256,vector=8,tile=2,rows=1,chunks=264,blocks=2,prefetch=6",
-        "resident,threads=96,team=96,vector=8,tile=6"}) {  // the sums of three warps are read at once, by
-                                                           // four
+        "resident,threads=96,team=96,vector=8,tile=6"}) {  // NVPTX reads the sums of three warps by four
     const std::string ptx = ptxOf("rms_norm:forward@bf16[*x4096]", schedule);
     const auto variables = matches(ptx, std::regex(R"(\.shared \.align (\d+) \.b8 (__wg\w+)\[(\d+)\])"));
     EXPECT_FALSE(variables.empty()) << schedule;

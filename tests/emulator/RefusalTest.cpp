@@ -44,6 +44,8 @@ TEST(Refusal, OfOperandsThatDoNotFit) {
   EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; ld.global.v4.b32 {%r1, %r2}, [%rd1];"),
                   "a list of other than 4 registers"));
   EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_1+8];"), "it reads beyond the parameters"));
+  EXPECT_TRUE(has(reason("mov.b64 %rd1, {%r1, %r2, %r3};"), "a list of 3 parts of 64 bits"));
+  EXPECT_TRUE(has(reason("ld.global.v2.b32 {1, 2}, [k_param_0];"), "a result that is no register"));
   EXPECT_TRUE(has(reason("mov.b64 %rd1, elsewhere;"), "'elsewhere' is not declared"));
 }
 

@@ -18,6 +18,9 @@ static void move(Kernel& k) {
   const Operand &to = k.operand(0), &from = k.operand(1);
   if (k.now().types.empty()) return k.refuse("no type");
   const unsigned bits = k.now().types[0].width();
+  for (const Operand& list : {from, to})
+    if (list.kind == Operand::List && bits % list.elements.size())
+      return k.refuse("a list of " + Twine(list.elements.size()) + " parts of " + Twine(bits) + " bits");
   if (from.kind == Operand::List) {
     const unsigned each = bits / unsigned(from.elements.size());
     Value* all = b.getIntN(bits, 0);

@@ -30,6 +30,7 @@ class Kernel {
 
   //===-- Operands: numbers are integers of the register's width ------------------------------------===//
 
+  /// Returns the lower `bits` bits. Refuses the instruction if the register has fewer.
   llvm::Value* readBits(const Operand&, unsigned bits);
   /// Returns the operand as a value of the type: an integer, a float or a vector of two.
   llvm::Value* read(const Operand&, const Type&);
@@ -46,7 +47,8 @@ class Kernel {
   llvm::Type* typeFor(const Type&);
   /// True if nothing reads the register that an instruction writes.
   bool isIgnored(const Operand& result) const {
-    return result.kind == Operand::Sink || occurrences_[result.index] == 1;
+    return result.kind == Operand::Sink ||
+           (result.kind == Operand::Register && occurrences_[result.index] == 1);
   }
   unsigned bitsOf(const Operand& reg) const { return text_.registers[reg.index].bits; }
   /// Operand i; refuses the instruction and returns a sink if it has fewer.
