@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Compile, LooksWhetherItCanWriteBeforeItReads) {
   // The norm is wrong too: the output is looked at first.
-  for (const std::vector<std::string> more : {std::vector<std::string>{}, {"--emit", "asm"}}) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--emit", "asm"}}) {
     std::vector<std::string> words{"compile", "none.norm", "-o", "none/a"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome o = normc(words);

@@ -1,6 +1,11 @@
 // Schedules of the CUDA target that are taken without measuring, what becomes of one where memory begins
 // anywhere, and the architectures they are for.
+#include <gmock/gmock.h>
+
+#include <set>
+
 #include "codegen/Package.h"
+#include "codegen/targets/cuda/DefaultTable.h"
 #include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "tests/codegen/Support.h"
@@ -113,26 +118,68 @@ TEST(CudaSchedule, DefaultClustersGrowWithTheRow) {
   EXPECT_EQ(held("layer_norm:forward@f32[*x2097152]", "sm_80"), (Held{512, 0, 1}));
 }
 
-// The rule that an H200 measured (docs/cuda.md): larger blocks before clusters.
+// The rule that an H200 measured (docs/cuda.md), at lengths without a line of their own: larger blocks before
+// clusters.
 TEST(CudaSchedule, MeasuredDefaultsHoldMoreOfARowInABlock) {
   auto wide = [](const char* entry, int64_t features) { return heldOf(entry, "f32", features, "sm_90"); };
   auto narrow = [](const char* entry, int64_t features) { return heldOf(entry, "bf16", features, "sm_90"); };
   EXPECT_EQ(wide("forward", 1024), (Held{128, 32, 1}));
-  EXPECT_EQ(wide("forward", 8192), (Held{512, 16, 1}));
-  EXPECT_EQ(wide("forward", 16384), (Held{512, 32, 1}));
+  EXPECT_EQ(wide("forward", 6656), (Held{416, 16, 1}));
+  EXPECT_EQ(wide("forward", 15360), (Held{512, 32, 1}));
   EXPECT_EQ(wide("forward", 262144), (Held{512, 32, 16}));
   EXPECT_EQ(wide("backward", 8192), (Held{512, 16, 1}));
-  EXPECT_EQ(wide("backward", 65536), (Held{512, 16, 8}));
+  EXPECT_EQ(wide("backward", 61440), (Held{512, 16, 8}));
   EXPECT_EQ(narrow("forward", 8192), (Held{256, 32, 1}));
   EXPECT_EQ(narrow("forward", 16384), (Held{512, 32, 1}));
-  EXPECT_EQ(narrow("forward", 65536), (Held{256, 32, 8}));
-  EXPECT_EQ(narrow("backward", 1024), (Held{128, 32, 1}));
-  EXPECT_EQ(narrow("backward", 8192), (Held{512, 16, 1}));
-  EXPECT_EQ(narrow("backward", 65536), (Held{256, 32, 8}));
+  EXPECT_EQ(narrow("forward", 61440), (Held{256, 32, 8}));
+  EXPECT_EQ(narrow("backward", 512), (Held{128, 16, 1}));
+  EXPECT_EQ(narrow("backward", 7168), (Held{448, 16, 1}));
+  EXPECT_EQ(narrow("backward", 61440), (Held{256, 32, 8}));
   const Schedule forward =
       defaultSchedule(problemOf("rms_norm:forward@bf16[*x4096]"), archOf("sm_90"), Strategy::Resident);
   EXPECT_EQ(forward.blocks * forward.threads, 1024) << "64 registers a thread";
   EXPECT_EQ(forward.hints, 1);
+}
+
+// The lines of defaults/sm_90.jsonl.
+TEST(CudaTable, HasLegalLinesThatTheDefaultsTake) {
+  const Arch arch = archOf("sm_90");
+  std::set<std::string> problems;
+  for (const TableLine& line : tableOf(arch)) {
+    SCOPED_TRACE(line.problem.text() + " " + line.schedule.text());
+    EXPECT_TRUE(problems.insert(line.problem.text()).second) << "two lines of one problem";
+    const KernelTraits traits = traitsOf(line.problem, line.schedule.strategy);
+    EXPECT_EQ(whyIllegal(traits, line.schedule, arch).value_or(""), "");
+    EXPECT_EQ(defaultSchedule(line.problem, arch, line.schedule.strategy).text(), line.schedule.text());
+  }
+  EXPECT_GE(problems.size(), 40u);
+  EXPECT_TRUE(tableOf(archOf("sm_100")).empty());
+}
+
+TEST(CudaTable, ServesNormsThatDoTheSameWorkAndNoOthers) {
+  const Arch arch = archOf("sm_90");
+  const auto scheduleOf = [&](const char* problem) {
+    return defaultSchedule(problemOf(problem), arch, Strategy::Resident).text();
+  };
+  const std::string line = scheduleOf("layer_norm:backward@bf16[*x4096]");
+  EXPECT_EQ(scheduleOf("layer_norm:backward@f16[*x4096]"), line);
+  EXPECT_NE(scheduleOf("layer_norm:backward@f32[*x4096]"), line);
+  EXPECT_NE(scheduleOf("rms_norm:backward@bf16[*x4096]"), line);
+  EXPECT_NE(scheduleOf("layer_norm_residual:backward@bf16[*x4096]"), line) << "reads one tensor more";
+  EXPECT_NE(scheduleOf("layer_norm:backward@bf16[*x4104]"), line) << "another length";
+}
+
+TEST(CudaTable, SaysWhichLineIsWrong) {
+  const auto error = [](const char* line) {
+    auto table = readTable(line);
+    return table ? std::string() : llvm::toString(table.takeError());
+  };
+  EXPECT_EQ(error("{\"problem\": \"layer_norm:forward@f32[*x*]\", \"schedule\": \"resident\"}"),
+            "line 2: problem 'layer_norm:forward@f32[*x*]' has any number of features");
+  EXPECT_THAT(error("\n{\"problem\": \"no_norm:forward@f32[*x64]\", \"schedule\": \"resident\"}"),
+              testing::StartsWith("line 3: "));
+  EXPECT_THAT(error("{\"problem\": \"layer_norm:forward@f32[*x64]\", \"schedule\": \"resident,thread=1\"}"),
+              testing::HasSubstr("thread"));
 }
 
 TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
@@ -158,8 +205,13 @@ TEST(CudaSchedule, DefaultTasksFillTheDeviceWithTheirClusters) {
   auto tasks = [](const char* problem) {
     return defaultSchedule(problemOf(problem), archOf("sm_90"), Strategy::Resident).chunks;
   };
-  EXPECT_EQ(tasks("rms_norm:backward@bf16[*x4096]"), 264);
+  EXPECT_EQ(tasks("rms_norm:backward@bf16[*x3584]"), 264);
   EXPECT_EQ(tasks("rms_norm:backward@bf16[*x16384]"), 66);
+  for (const TableLine& line : tableOf(archOf("sm_90"))) {
+    if (line.problem.entry != Entry::Backward) continue;
+    const Schedule& s = line.schedule;
+    EXPECT_EQ(s.chunks, 132 * s.blocks / s.cluster) << line.problem.text();
+  }
 }
 
 TEST(CudaSchedule, WholeColumnsAreOfferedForFewRowsWhereTheySaveLaunches) {
@@ -329,7 +381,7 @@ TEST(CudaSchedule, HasAFallbackWhereItCountsOnWhatNotEveryDeviceHas) {
   };
   EXPECT_TRUE(fallback("layer_norm:forward@f32[*x262144]")) << "sixteen blocks";
   EXPECT_TRUE(fallback("layer_norm:backward@bf16[*x262144]"));
-  EXPECT_FALSE(fallback("layer_norm:forward@f32[*x65536]")) << "eight are everywhere";
+  EXPECT_FALSE(fallback("layer_norm:forward@f32[*x57344]")) << "eight are everywhere";
   EXPECT_FALSE(fallback("batch_norm:forward@f32[*x1024]"));
   EXPECT_TRUE(fallback("layer_norm:forward@f32[*x150000]")) << "120 KiB of shared memory a block";
   EXPECT_TRUE(fallback("layer_norm:backward@f32[*x2048]",

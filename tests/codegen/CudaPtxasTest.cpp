@@ -70,7 +70,7 @@ TEST(CudaPtxas, CountsWholeClustersOfAGpc) {
   const Ptxas talks(R"(for last; do :; done; echo cubin > "$last"
 echo "ptxas info    : Compiling entry function 'k_apply' for 'sm_90'"
 echo "ptxas info    : Used 128 registers, used 1 barriers, 64 bytes smem")");
-  const CompiledKernel kernel = layerNorm("layer_norm:forward@bf16[*x131072]");
+  const CompiledKernel kernel = layerNorm("layer_norm:forward@bf16[*x122880]");
   const package::Phase& apply = kernel.manifest.phases[0];
   ASSERT_EQ(apply.launch->cluster, 16);
   ASSERT_EQ(apply.launch->threads, 256);

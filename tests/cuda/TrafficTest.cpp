@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"RmsNorm", "rms_norm:forward@bf16[*x128]", "sm_90", nullptr, 256, 1, 1},
         Case{"RmsNormBackward", "rms_norm:backward@f32[*x5120]", "sm_90", nullptr, 8, 2, 1},
         Case{"LayerNormOverTwoBlocks", "layer_norm:forward@f32[*x16384]", "sm_90", nullptr, 6, 1, 1},
-        Case{"LayerNormOverFourBlocks", "layer_norm:forward@bf16[*x32768]", "sm_90", nullptr, 4, 1, 1,
+        Case{"LayerNormOverFourBlocks", "layer_norm:forward@bf16[*x32768]", "sm_100", nullptr, 4, 1, 1,
              /*heads=*/0, /*warps=*/4 * 8},
         Case{"LayerNormOverFourBlocksBackward", "layer_norm:backward@f32[*x16384]", "sm_100", nullptr, 6, 2,
              1},

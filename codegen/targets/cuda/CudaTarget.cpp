@@ -82,7 +82,7 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
                        (dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
     if (!large && !schedule.prefetch.inBulk()) return std::nullopt;
     Arch lesser = arch_;
-    if (large) lesser.number = 80;  // the last without clusters
+    if (large || schedule.cluster > 1) lesser.number = 80;  // the last without clusters
     for (Strategy strategy : legalStrategies(problem_)) {
       const KernelTraits& traits = traitsOf(strategy);
       Schedule plain = defaultSchedule(traits, lesser, strategy);

@@ -2,7 +2,7 @@
 // and enough blocks to fill a device.
 #include <cmath>
 
-#include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/DefaultTable.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cuda {
@@ -222,6 +222,8 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   if (anywhere && s.vector * traits.dataBytes < 8 && traits.width >= leastPeeled(whole)) s.vector = whole;
   if (traits.grouped && !traits.width && !traits.peelable) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
+  if (isMeasured(traits, arch))
+    if (const auto measured = measuredSchedule(traits, arch)) return *measured;
   if (traits.lines) {
     if (!traits.width || traits.runPartials) {
       s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;

@@ -9,8 +9,8 @@ namespace normc::codegen::cuda {
 
 /// The first architecture that has it.
 static constexpr int64_t kDependentLaunch = 90;
-
-static PhaseOp next(PhaseOp phase) { return dyn_cast_or_null<PhaseOp>(phase->getNextNode()); }
+/// The bytes that a block of a brief phase reads at most.
+static constexpr int64_t kBriefBytes = 64 << 10;
 
 bool isDependent(PhaseOp phase, const Arch& arch) {
   return arch.number >= kDependentLaunch && phase.number() > 0;
@@ -18,7 +18,25 @@ bool isDependent(PhaseOp phase, const Arch& arch) {
 
 void beginPhase(OpBuilder& b, PhaseOp phase, const Arch& arch) {
   if (isDependent(phase, arch)) waitForLaunchBefore(b, phase.getLoc());
-  if (PhaseOp after = next(phase); after && isDependent(after, arch)) letNextLaunchBegin(b, phase.getLoc());
+}
+
+std::optional<int64_t> briefUnits(PhaseOp phase, const Schedule& schedule, const Arch& arch) {
+  const auto next = dyn_cast_or_null<PhaseOp>(phase->getNextNode());
+  if (!next || !isDependent(next, arch)) return std::nullopt;
+  int64_t bytes = 0;
+  const Launch launch = launchOf(phase, schedule);
+  auto kernel = phase->getParentOfType<KernelOp>();
+  for (auto slab : phase.getOps<SlabOp>()) {
+    if (!slab.hasSweeps()) continue;
+    if (!phase.hasUnits(Axis::Row) || !kernel.featuresLast()) return std::nullopt;
+    const int64_t columns =
+        launch.columns ? launch.columns : kernel.getFeatures().value_or(0) / launch.cluster;
+    if (columns == 0) return std::nullopt;
+    int64_t element = 0;
+    for (TensorOp t : readAlways(slab)) element += t.getType().getIntOrFloatBitWidth() / 8;
+    bytes = std::max(bytes, columns * element);
+  }
+  return bytes ? kBriefBytes / bytes + 1 : std::numeric_limits<int64_t>::max();
 }
 
 llvm::DenseSet<StringRef> writtenIn(PhaseOp phase) {

@@ -87,7 +87,13 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   Loops loops(b, phase.getLoc());
   AccessLowering frame(loops, kernel, phase, argumentsOf(loops, kernel, phase, function, launch), access);
   for (TensorOp t : lastAccessed(phase, schedule)) frame.markNonTemporal(t);
-  TeamLowering(loops, frame, schedule, launch, function).run();
+  TeamLowering lowering(loops, frame, schedule, launch, function);  // its variables are in the entry block
+  if (const auto brief = briefUnits(phase, schedule, arch)) {
+    const auto [begin, end] = frame.range();
+    loops.when(loops.less(loops.sub(end, begin), loops.index(*brief)), {},
+               [&] { return letNextLaunchBegin(b, phase.getLoc()), Values(); });
+  }
+  lowering.run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }
 

@@ -12,14 +12,57 @@ namespace normc::codegen::cuda {
 /// length. More than elsewhere, because it costs an exchange between threads.
 static constexpr int64_t kFlushPartialSteps = 64;
 
+/// Returns the tensors that the operation adds to.
+static llvm::SmallVector<StringRef> addedIn(Operation* op) {
+  llvm::SmallVector<StringRef> names;
+  op->walk([&](Operation* inner) {
+    if (auto add = dyn_cast<AccumulateOp>(inner)) names.push_back(add.getTensor());
+    if (auto sweep = dyn_cast<SweepOp>(inner))
+      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) names.push_back(name.getValue());
+  });
+  return names;
+}
+
+/// True if what the slab adds to the partials of a task comes before everything else, in one walk over the
+/// task's units.
+static bool addsFirst(SlabOp slab) {
+  const bool once = slab.getKind() == SlabKind::Run ||
+                    (slab.getKind() == SlabKind::Stream && llvm::hasSingleElement(slab.sweeps()));
+  if (!once) return false;
+  const auto own = addedIn(slab);
+  for (Operation* op = slab->getPrevNode(); op; op = op->getPrevNode())
+    if (llvm::any_of(addedIn(op), [&](StringRef name) { return llvm::is_contained(own, name); }))
+      return false;
+  return true;
+}
+
+bool PartialSums::storesAll(PhaseOp phase) const {
+  llvm::SmallVector<SlabOp> adding;
+  for (Operation& op : phase.getBody().front())
+    if (!addedIn(&op).empty()) {
+      if (!isa<SlabOp>(op)) return false;
+      adding.push_back(cast<SlabOp>(op));
+    }
+  if (adding.size() != 1 || k_.s.tile == 0 || access_.byClasses()) return false;
+  SlabOp slab = adding[0];
+  const auto always = [](SweepOp sweep) { return !sweep.getCondition(); };
+  const auto inRegisters = [&](StringRef name) {
+    return f_.tensor(name).hasAxis(f_.featuresLast() ? Axis::Feature : Axis::Row);
+  };
+  return addsFirst(slab) && !slab.getHead() && slab.getOps<AccumulateOp>().empty() &&
+         llvm::all_of(slab.sweeps(), always) && llvm::all_of(addedIn(slab), inRegisters);
+}
+
 void PartialSums::beginNone() {
   tensors_.clear();
   firstOf_.clear();
   sums_.clear();
+  firstUnit_ = {};
 }
 
-void PartialSums::begin(SlabOp slab) {
+void PartialSums::begin(SlabOp slab, Value firstUnit) {
   beginNone();
+  if (addsFirst(slab) && !access_.byClasses()) firstUnit_ = firstUnit;
   for (auto sweep : slab.sweeps()) {
     firstOf_[sweep] = tensors_.size();
     for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) {
@@ -42,12 +85,13 @@ void PartialSums::add(size_t partial, const Position& position, Value v) {
 
 //===-- To memory -------------------------------------------------------------------===//
 
-/// Adds the accumulators to the task's partials, each feature by one thread, and clears them.
-void PartialSums::flush() {
+/// Adds the accumulators to the task's partials, each feature by one thread, and clears them. Where `again`
+/// is false nothing was added before.
+void PartialSums::flush(Value again) {
   if (!inRegisters()) return;
   if (access_.byClasses()) return flushElements();
-  flushShared();
-  flushAccesses();
+  flushShared(again);
+  flushAccesses(again);
 }
 
 Value PartialSums::addressOf(TensorOp t, const Position& position) {
@@ -58,37 +102,64 @@ void PartialSums::addTo(TensorOp t, Value address, int64_t lanes, Value sum) {
   f_.store(t, address, l_.addf(f_.load(t, address, lanes, {}), sum), {});
 }
 
-void PartialSums::flushAccesses() {
+void PartialSums::flushAccesses(Value again) {
   const Place& place = access_.run().place;
-  for (auto [p, t] : llvm::enumerate(tensors_)) {
+  struct Part {
+    TensorOp tensor;
+    Position position;
+    Value condition;
+  };
+  SmallVector<Part> parts;
+  for (TensorOp t : tensors_)
     for (int64_t k = 0; k < k_.tileCount(); ++k) {
-      Value& sum = sums_[p * k_.tileCount() + k];
       const Position position = access_.ofTile(k);
-      Value memory, condition = position.inside;
-      if (place.units > 1) {
-        memory = tree_.nextBuffer();
-        tree_.store(memory, sum);
-        k_.barrier();
-        condition = l_.both(k_.isZero(place.unit), condition);
-      }
-      k_.storeWhere(condition, [&, t = t] {
-        Value address = addressOf(t, position);
-        addTo(t, address, k_.lanes(), memory ? tree_.total(memory, place) : sum);
-      });
-      sum = l_.zero(k_.vectorType());
+      parts.push_back(
+          {t, position, place.units > 1 ? l_.both(k_.isZero(place.unit), position.inside) : position.inside});
     }
+  // All loads come before the first store: LLVM must not move one above a store, so each would wait for a
+  // trip to memory of its own.
+  const auto withMemory = [&] {
+    Values added;
+    for (auto [part, sum] : llvm::zip(parts, sums_)) {
+      const auto load = [&, &part = part] {
+        return Values{f_.load(part.tensor, addressOf(part.tensor, part.position), k_.lanes(), {})};
+      };
+      added.push_back(l_.addf(k_.loadWhere(part.condition, k_.vectorType(), load)[0], sum));
+    }
+    return added;
+  };
+  sums_ = again ? l_.when(again, sums_, withMemory) : withMemory();
+  for (auto [part, sum] : llvm::zip(parts, sums_)) {
+    Value memory;
+    if (place.units > 1) {
+      memory = tree_.nextBuffer();
+      tree_.store(memory, sum);
+      k_.barrier();
+    }
+    k_.storeWhere(part.condition, [&, &part = part, &sum = sum] {
+      f_.store(part.tensor, addressOf(part.tensor, part.position), memory ? tree_.total(memory, place) : sum,
+               {});
+    });
+    sum = l_.zero(k_.vectorType());
   }
   if (place.units > 1) k_.barrier();
 }
 
-void PartialSums::flushShared() {
+void PartialSums::flushShared(Value again) {
   if (!shared_.hasSums()) return;
   shared_.forEach(1, {}, [&](ArrayRef<Position> positions, Values&) {
     const Position& at = positions[0];
     k_.storeWhere(at.inside, [&] {
+      SmallVector<Value> addresses;
+      for (TensorOp t : tensors_) addresses.push_back(addressOf(t, at));
+      const Values before = k_.loadWhere(again, SmallVector<Type>(tensors_.size(), k_.vectorType()), [&] {
+        Values loaded;
+        for (auto [t, address] : llvm::zip(tensors_, addresses))
+          loaded.push_back(f_.load(t, address, k_.lanes(), {}));
+        return loaded;
+      });
       for (auto [p, t] : llvm::enumerate(tensors_)) {
-        Value address = addressOf(t, at);
-        addTo(t, address, k_.lanes(), shared_.sum(p, at));
+        f_.store(t, addresses[p], l_.addf(before[p], shared_.sum(p, at)), {});
         shared_.setSum(p, at, l_.zero(k_.vectorType()));
       }
     });
@@ -193,15 +264,19 @@ Values PartialSums::forEachStep(Units units, int64_t stride, Values zeros,
   int64_t block = (sums_.empty() ? kLongestChain : kFlushPartialSteps) * stride;
   Values cleared = sums_, carried = zeros;
   carried.append(ahead);
+  // Carried from step to step, it takes fewer registers than a comparison with the first unit.
+  const bool asks = firstUnit_ && !sums_.empty();
+  if (asks) carried.push_back(l_.less(firstUnit_, units.begin));
   Values total = l_.forEach(
       units.begin, units.end, block, carried,
       [&](Value first, ValueRange running) {
         sums_ = cleared;
-        ahead.assign(running.begin() + count, running.end());
+        ahead = Values(running.drop_front(count).drop_back(asks));
         Values own = inner(first, l_.min(l_.add(first, l_.index(block)), units.end));
-        flush();
+        flush(asks ? Value(running.back()) : Value());
         own = l_.combineEach(running, own, combiners);
         own.append(ahead);
+        if (asks) own.push_back(arith::ConstantIntOp::create(l_.b, l_.loc, 1, 1));
         return own;
       },
       access_.byClasses() ? Loops::Invariants::Inside : Loops::Invariants::Before);

@@ -16,8 +16,12 @@ class PartialSums {
       : k_(thread), l_(thread.l), f_(thread.f), access_(access), shared_(shared), tree_(tree) {}
 
   /// Makes accumulators for the partials that the slab's sweeps sum per feature, if it keeps them in
-  /// registers: for a partial those of its accesses, then those of its ends.
-  void begin(SlabOp);
+  /// registers: for a partial those of its accesses, then those of its ends. `firstUnit` is the first that
+  /// the task walks, if it walks its units once.
+  void begin(SlabOp, mlir::Value firstUnit = {});
+  /// True if a task of the phase that has rows stores every partial before it adds to one, so that memory
+  /// need not be cleared.
+  bool storesAll(PhaseOp) const;
   /// Makes none: the sweeps of the slab add to memory.
   void beginNone();
   int64_t count() const { return int64_t(tensors_.size()); }
@@ -35,10 +39,10 @@ class PartialSums {
                      Values* carriedToo = nullptr);
 
  private:
-  void flush();
-  void flushAccesses();
+  void flush(mlir::Value again);
+  void flushAccesses(mlir::Value again);
   void flushElements();
-  void flushShared();
+  void flushShared(mlir::Value again);
   mlir::Value addressOf(TensorOp, const Position&);
   void addTo(TensorOp, mlir::Value address, int64_t lanes, mlir::Value sum);
 
@@ -51,6 +55,7 @@ class PartialSums {
   llvm::SmallVector<TensorOp> tensors_;
   llvm::DenseMap<mlir::Operation*, size_t> firstOf_;  ///< the first partial of each sweep
   Values sums_;                                       ///< [partial][position]
+  mlir::Value firstUnit_;  ///< a flush of the step that begins there finds nothing in memory; null: none does
 };
 
 }  // namespace normc::codegen::cuda

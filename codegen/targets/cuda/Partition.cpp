@@ -28,8 +28,9 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   result.launch->shared = launch.shared;
   EntryNames names = entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
-  result.maxChunks =
-      leavesPartials(phase, kernel) || readsAgain(phase) ? s.chunks : kMaxBlocks / launch.cluster;
+  // Reading ahead wants tasks of many steps.
+  const bool few = leavesPartials(phase, kernel) || readsAgain(phase) || (s.prefetch && hasSweeps(phase));
+  result.maxChunks = few ? s.chunks : kMaxBlocks / launch.cluster;
   if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
   bool runs = phase.hasUnits(Axis::Row);
   if (!hasSweeps(phase)) {

@@ -15,6 +15,9 @@ static constexpr int64_t kVectorThreads = 64;
 /// The most threads that divide the folds of a feature, the features of their block, and the chunks that a
 /// thread should have at least.
 static constexpr int64_t kMostSlices = 16, kFoldedFeatures = 32, kChunksOfSlice = 8;
+/// Threads that fold plain sums on a multiprocessor: two full blocks, so that 8192 features are one wave. The
+/// folds of moments have no registers for that.
+static constexpr int64_t kFoldingThreads = 1024;
 /// Registers of a multiprocessor of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
 
@@ -439,9 +442,13 @@ llvm::SmallVector<FoldOp> foldsToDivide(SlabOp slab) {
 
 Launch launchOf(PhaseOp phase, const Schedule& s) {
   Launch launch{.threads = kVectorThreads, .blocks = 1};
-  if (llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return !foldsToDivide(slab).empty(); })) {
+  int64_t folds = 0, values = 0;
+  for (auto slab : phase.getOps<SlabOp>())
+    for (FoldOp fold : foldsToDivide(slab)) ++folds, values += int64_t(fold.getReads().size());
+  if (folds > 0) {
     launch.slices = std::clamp<int64_t>(llvm::PowerOf2Ceil(s.chunks / kChunksOfSlice), 1, kMostSlices);
     launch.threads = std::max(kVectorThreads, launch.slices * kFoldedFeatures);
+    if (values == folds) launch.blocks = kFoldingThreads / launch.threads;
   }
   if (!hasSweeps(phase) && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
   for (auto slab : phase.getOps<SlabOp>()) {

@@ -45,7 +45,7 @@ struct Schedule {
                      ///< sweep reads memory
   int64_t rows = 1;  ///< rows that a team processes together
   int64_t chunks =
-      1024;  ///< most tasks of a phase that leaves partials; other phases have as many as they can
+      1024;  ///< most tasks of a phase that leaves partials or reads ahead; others have as many as they can
   int64_t blocks =
       0;  ///< that a multiprocessor shall hold, which limits registers; 0: ptxas decides, and may spill
   Prefetch prefetch;    ///< of the next rows of a line

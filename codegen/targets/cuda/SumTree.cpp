@@ -2,6 +2,7 @@
 #include "codegen/targets/cuda/SumTree.h"
 
 #include "codegen/targets/cuda/Ptx.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -11,6 +12,12 @@ namespace normc::codegen::cuda {
 SumTree::SumTree(KernelThread& thread) : k_(thread), l_(thread.l), f_(thread.f) {
   if (k_.gridded()) gridBarrier_.emplace(l_, f_, k_.launch.grid, k_.threads(), k_.rank, k_.thread);
   if (k_.clustered()) meeting_.emplace(k_);
+  if (k_.s.team <= kWarp || k_.taskBlocks() > 1) return;
+  const Type type = l_.b.getI64Type();
+  Value one = LLVM::ConstantOp::create(l_.b, l_.loc, type, 1),
+        none = LLVM::ConstantOp::create(l_.b, l_.loc, type, 0);
+  exchanges_ = LLVM::AllocaOp::create(l_.b, l_.loc, LLVM::LLVMPointerType::get(l_.b.getContext()), type, one);
+  LLVM::StoreOp::create(l_.b, l_.loc, none, exchanges_);
 }
 
 void SumTree::beginStep(Value turn) {
@@ -49,15 +56,21 @@ void SumTree::overTeam(MutableArrayRef<Value> sums, int64_t team, Combiners comb
   for (auto [i, v] : llvm::enumerate(sums)) v = overLanes(v, std::min(team, kWarp), of(combiners, i));
   // A shuffle orders no memory accesses, and a neighbour may store where the shift estimate has read.
   if (team <= kWarp) return syncWarp(l_.b, l_.loc);
-  const int64_t warps = k_.threads() / kWarp, own = team / kWarp;
-  Value memory = k_.shared(warps * sums.size());
+  const int64_t warps = k_.threads() / kWarp, own = team / kWarp, size = warps * int64_t(sums.size());
+  Value memory = k_.shared(alternates_ ? 2 * size : size), place = l_.index(0);
+  if (alternates_) {
+    Value turn = LLVM::LoadOp::create(l_.b, l_.loc, l_.b.getI64Type(), exchanges_);
+    turn = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), turn);
+    place = l_.mul(turn, l_.index(size));
+    LLVM::StoreOp::create(l_.b, l_.loc, k_.toI64(l_.sub(l_.index(1), turn)), exchanges_);
+  }
   Value warp = l_.div(k_.thread, l_.index(kWarp));
   k_.storeWhere(k_.isZero(l_.rem(k_.thread, l_.index(kWarp))), [&] {
     for (auto [i, v] : llvm::enumerate(sums))
-      memref::StoreOp::create(l_.b, l_.loc, v, memory, l_.add(warp, l_.index(i * warps)));
+      memref::StoreOp::create(l_.b, l_.loc, v, memory, l_.add(place, l_.add(warp, l_.index(i * warps))));
   });
   k_.barrier();
-  Value first = own == warps ? l_.index(0) : l_.mul(l_.div(warp, l_.index(own)), l_.index(own));
+  Value first = own == warps ? place : l_.add(place, l_.mul(l_.div(warp, l_.index(own)), l_.index(own)));
   for (auto [i, v] : llvm::enumerate(sums)) {
     SmallVector<Value> parts;
     for (int64_t w = 0; w < own; ++w)

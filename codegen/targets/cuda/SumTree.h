@@ -25,6 +25,11 @@ class SumTree {
   /// buffers that are written; null where no block needs it.
   void beginStep(mlir::Value turn);
 
+  /// Makes the sums of teams above a warp use two places in turn, so that a thread may begin the next step
+  /// while slower ones still read the parts of this one. A step must have one such exchange.
+  void alternate(bool alternates) { alternates_ = alternates && exchanges_; }
+  bool alternates() const { return alternates_; }
+
   /// Makes the first exchange of a cluster wait for the barrier that the phase begins with.
   void waitInTheFirstMeeting() { meeting_->waitInTheFirst(); }
 
@@ -83,6 +88,9 @@ class SumTree {
   std::optional<GridBarrier> gridBarrier_;  ///< if the task has several blocks of the grid
   std::optional<ClusterMeeting> meeting_;   ///< if it has several of a cluster
   mlir::Value turn_;
+  mlir::Value
+      exchanges_;  ///< address of the number of exchanges of a team, mod 2; LLVM keeps it in a register
+  bool alternates_ = false;
   int64_t exchanged_ = 0;  ///< sums that blocks have exchanged over the grid in this step
   mlir::Value buffers_[2];
   int64_t flip_ = 0;

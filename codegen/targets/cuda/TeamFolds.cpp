@@ -12,8 +12,14 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// Chunks whose partials a thread loads before it uses the first.
-static constexpr int64_t kFoldedTogether = 8;
+/// Returns the chunks whose partials a thread loads before it uses the first: all of its own if these are
+/// few, else as many in each trip to memory.
+static int64_t foldedTogether(ArrayRef<FoldOp> folds, int64_t chunks, int64_t slices) {
+  size_t reads = 0;
+  for (FoldOp fold : folds) reads += FoldOp(fold).getReads().size();
+  const int64_t own = llvm::divideCeil(chunks, slices), most = reads <= 2 ? 10 : 8;
+  return llvm::divideCeil(own, llvm::divideCeil(own, most));
+}
 
 void TeamLowering::foldsInParts(SlabOp s, ArrayRef<FoldOp> folds) {
   const int64_t slices = k_.launch.slices, columns = k_.threads() / slices;
@@ -42,22 +48,22 @@ void TeamLowering::foldsInParts(SlabOp s, ArrayRef<FoldOp> folds) {
 
 /// Returns the running values of all folds over the thread's share of the chunks.
 Values TeamLowering::foldedPart(ArrayRef<FoldOp> folds, Replica& own, Value slice) {
-  const int64_t slices = k_.launch.slices;
+  const int64_t slices = k_.launch.slices, together = foldedTogether(folds, s_.chunks, slices);
   Value extent = f_.chunks(*FoldOp(folds[0]).getChunkOf()), last = l_.sub(extent, l_.index(1));
   Values init;
   for (FoldOp fold : folds)
     for (Value v : fold.getInit()) init.push_back(mapped(v, own.values));
-  return l_.forEach(slice, extent, slices * kFoldedTogether, init, [&](Value begin, ValueRange running) {
+  return l_.forEach(slice, extent, slices * together, init, [&](Value begin, ValueRange running) {
     Values positions, insides;
     SmallVector<Values> elements;
-    for (int64_t i = 0; i < kFoldedTogether; ++i) {
+    for (int64_t i = 0; i < together; ++i) {
       Value position = l_.add(begin, l_.index(i * slices));
       insides.push_back(i ? l_.less(position, extent) : Value());
       positions.push_back(i ? l_.min(position, last) : position);
       for (FoldOp fold : folds) elements.push_back(foldElements(fold, own, positions.back()));
     }
     Values next(running);
-    for (int64_t i = 0; i < kFoldedTogether; ++i) {
+    for (int64_t i = 0; i < together; ++i) {
       size_t first = 0;
       for (auto [f, fold] : llvm::enumerate(folds)) {
         auto values = MutableArrayRef(next).slice(first, FoldOp(fold).getNumResults());

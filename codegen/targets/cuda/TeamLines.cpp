@@ -1,4 +1,5 @@
 // Lines, of which a team has a statistic each, and blocks, of which all threads of a block have one.
+#include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/ReadAhead.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -6,6 +7,17 @@
 using namespace mlir;
 
 namespace normc::codegen::cuda {
+
+/// True if each step of the slab completes the sums of one sweep, once.
+static bool sumsOnce(SlabOp slab) {
+  int64_t sums = 0;
+  bool once = slab.getOps<BlocksOp>().empty();
+  for (SweepOp sweep : slab.sweeps()) {
+    sums += !sweep.getSums().empty();
+    once &= !sweep.getCondition();
+  }
+  return once && sums == 1;
+}
 
 void TeamLowering::lines(SlabOp s) {
   const Axis axis = s.groupAxis();
@@ -28,7 +40,7 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
   const Value end = s.getHead() ? headEnd(task.begin, task.end, *s.getHead()) : task.end;
   computeHoisted();
   if (together) held_.loadVectors(s);
-  partials_.begin(s);
+  partials_.begin(s, task.begin);
   sharedRuns_.begin(s, holds(), partials_.count());
   auto unitsFrom = [&](Value first) {
     Replicas units(s_.rows);
@@ -36,6 +48,7 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
       placeUnit(units[r], first, r, end, [&](Value unit) { units[r].at = unitCoordinates(unit); });
     return units;
   };
+  tree_.alternate(together && (partials_.inRegisters() || s_.prefetch) && sumsOnce(s));
   const int64_t stride = run_.place.units * s_.rows;
   const auto ahead = ReadAhead::make(holds() && together ? s_.prefetch : Prefetch(),
                                      {k_, *access_, held_, sharedRuns_}, s, {task.begin, stride, unitsFrom});
@@ -55,10 +68,11 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
           }
           held_.clear();
           access_->beginStep(s, llvm::map_to_vector(replicas, [](const Replica& r) { return r.at; }));
+          if (s_.prefetch && !access_->byClasses()) loadScalars(s, replicas);
           ahead->step(replicas, first);
           int64_t before = k_.barriers();
           body(s, replicas);
-          if (k_.barriers() - before == 1)
+          if (k_.barriers() - before == 1 && !tree_.alternates())
             k_.barrier();  // the next step writes where slower threads may still read
         };
         if (together)
@@ -70,6 +84,18 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
           });
       },
       {}, &ahead->carried());
+  tree_.alternate(false);
+}
+
+/// Begins the loads of what a row has one of, before its elements are waited for.
+void TeamLowering::loadScalars(SlabOp s, Replicas& replicas) {
+  const auto written = writtenIn(f_.phase());
+  for (LoadOp load : s.getOps<LoadOp>()) {
+    TensorOp t = f_.tensor(load.getTensor());
+    if (t.hasAxis(f_.kernel().contiguousAxis()) || load.getWindow() || written.contains(t.getSymName()))
+      continue;
+    for (Replica& r : replicas) scalarOp(*load, r);
+  }
 }
 
 /// Walks the blocks of codes of a run. Each is of one warp of the team, or of all of a smaller team, which

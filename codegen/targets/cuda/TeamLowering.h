@@ -87,6 +87,7 @@ class TeamLowering : SlabLowering {
   //===-- Lines and blocks (TeamLines.cpp) ----------------------------------------===//
   void lines(SlabOp);
   void linesFrom(SlabOp, Units, bool together, mlir::Value mine);
+  void loadScalars(SlabOp, Replicas&);
   void blocks(SlabOp);
   void blocksOfRun(BlocksOp, Replicas&);
 

@@ -96,7 +96,7 @@ Value TeamLowering::hasTask(Value yes, Value no) {
   return f_.phase()->hasAttr(leastBlocksAttrName()) ? l_.select(l_.less(begin_, end_), yes, no) : yes;
 }
 
-/// Clears every partial of the task, also if the task has no row. Returns whether there are any.
+/// Clears every partial of the task, at least if the task has no row. Returns whether there are any.
 bool TeamLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
@@ -108,6 +108,7 @@ bool TeamLowering::zeroPartials() {
   if (partials.empty()) return false;
   auto [begin, end] = columnRange();
   Value last = hasTask(end, begin);
+  if (partials_.storesAll(f_.phase())) last = l_.select(l_.less(begin_, end_), begin, last);
   l_.forEach(l_.add(begin, k_.indexInTask()), last, k_.threads() * k_.taskBlocks(), [&](Value feature) {
     for (Operation* op : partials) {
       auto t = cast<TensorOp>(op);
@@ -253,7 +254,7 @@ void TeamLowering::streamRows(SlabOp s, Units task) {
     }
     Value last = task.end;
     if (sweep.getCondition()) last = l_.select(mapped(sweep.getCondition(), shared_), task.end, task.begin);
-    partials_.begin(s);
+    partials_.begin(s, task.begin);
     const int64_t together = partsOf(sweep).rowsTogether(s_.rows);
     auto rowOf = [&](Value unit) {  // backwards, if the phase before has read the end last
       return unitCoordinates(
@@ -336,7 +337,8 @@ void TeamLowering::code(Operation& op, Replicas& replicas) {
   if (auto blocks = dyn_cast<BlocksOp>(op)) return blocksOfRun(blocks, replicas);
   auto sweep = dyn_cast<SweepOp>(op);
   if (!sweep) {
-    for (Replica& r : replicas) scalarOp(op, r);
+    for (Replica& r : replicas)
+      if (auto load = dyn_cast<LoadOp>(op); !load || !r.values.contains(load.getValue())) scalarOp(op, r);
     return;
   }
   for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));

@@ -1,0 +1,34 @@
+// Default schedules that were measured on a device: the lines of an architecture's table
+// (defaults/sm_90.jsonl).
+//
+//   {"problem": "layer_norm:backward@bf16[*x4096]", "schedule": "resident,threads=256,..."}
+//
+// A line is of rows with a statistic each, of a centered norm (scale and bias) or of one that is not (scale),
+// and serves every kernel that does the same work on rows of that length. For other lengths the rule decides
+// (Defaults.cpp): a schedule of one length often spills, or leaves threads idle, at the next.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/targets/cuda/Schedule.h"
+
+namespace normc::codegen::cuda {
+
+struct TableLine {
+  Problem problem;
+  Schedule schedule;
+};
+
+/// Returns the lines of a table behind its first, which says what was measured. An error names the line and
+/// what is wrong with it.
+llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines);
+
+/// Returns the lines for an architecture; none if no device of it was measured. Thread-safe.
+const std::vector<TableLine>& tableOf(const Arch&);
+
+/// Returns the measured schedule of rows that are plain (Defaults.cpp); nothing if the table has none that
+/// fits.
+std::optional<Schedule> measuredSchedule(const KernelTraits&, const Arch&);
+
+}  // namespace normc::codegen::cuda
