@@ -14,7 +14,8 @@ are captured into a CUDA graph where they can be, and are timed by events around
 
 A backward is what autograd runs after a forward. PowerNorm, which nobody has a kernel for, is composed of
 PyTorch operators, after warmup. Scale and bias of layer_norm and rms_norm have the type of x, as these operators
-want it, and are f32 otherwise.
+want it, and are f32 otherwise. A norm of a residual stream adds x to it, and returns the new stream too; its backward gets
+a gradient of both.
 
 Exit codes are those of normc-gpu: 0 done, 3 out of time. Whoever cannot run says why in a record.
 """
@@ -32,6 +33,8 @@ import sys
 import time
 
 EPSILON = {"layer_norm": 1e-5, "rms_norm": 1e-6, "batch_norm": 1e-5, "power_norm": 1e-5, "power_norm_v": 1e-5}
+OF_ROWS = ("layer_norm", "rms_norm")
+RESIDUAL = "_residual"
 SAMPLE_SECONDS, ROUNDS, MOST_CALLS = 1.5e-3, 9, 512
 
 
@@ -67,6 +70,14 @@ class Norms:
 
     def rms_norm(self, x, scale, bias, state):
         return self.functional.rms_norm(x, [x.shape[1]], scale, EPSILON["rms_norm"])
+
+    def layer_norm_residual(self, x, scale, bias, state):
+        stream = x + state["residual"]
+        return self.layer_norm(stream, scale, bias, state), stream
+
+    def rms_norm_residual(self, x, scale, bias, state):
+        stream = x + state["residual"]
+        return self.rms_norm(stream, scale, bias, state), stream
 
     def batch_norm(self, x, scale, bias, state):
         return self.functional.batch_norm(
@@ -119,13 +130,14 @@ class Bench:
         self.out.flush()
 
     def sets(self, norm, entry, dtype, rows, features):
-        """Sets of buffers that outgrow the cache twice: (x, dy, scale, bias, state) each."""
+        """Sets of buffers that outgrow the cache twice: (x, dy, scale, bias, state) each. The state of a norm of a
+        residual stream has the residual and the gradient of the stream."""
         torch = self.torch
         kind = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[dtype]
         one = rows * features * kind.itemsize
         count = max(2, min(64, 2 * self.cache // (one * (3 if entry == "backward" else 2)) + 1))
         shared = dict(device="cuda")
-        params = kind if norm in ("layer_norm", "rms_norm") else torch.float32
+        params = kind if norm.removesuffix(RESIDUAL) in OF_ROWS else torch.float32
         scale = torch.randn(features, dtype=params, **shared)
         bias = torch.randn(features, dtype=params, **shared)
         state = {name: torch.full((features,), value, **shared)
@@ -133,6 +145,8 @@ class Bench:
         for _ in range(count):
             x = torch.randn(rows, features, dtype=kind, **shared)
             dy = torch.randn(rows, features, dtype=kind, **shared) if entry == "backward" else None
+            if norm.endswith(RESIDUAL):
+                state = {"residual": torch.randn_like(x), "dstream": torch.randn_like(x)}
             yield x, dy, scale, bias, state
 
     def function_of(self, who, norm):
@@ -142,6 +156,11 @@ class Bench:
             return torch.compile(self.norms.of(norm), dynamic=False)
         if who == "eager":
             return self.norms.of(norm)
+        if norm == "rms_norm_residual":
+            from liger_kernel.ops.fused_add_rms_norm import LigerFusedAddRMSNormFunction as Liger
+
+            return lambda x, scale, bias, state: Liger.apply(
+                x, state["residual"], scale, EPSILON["rms_norm"], 0.0, "llama", False)
         if norm == "rms_norm":
             from liger_kernel.ops.rms_norm import LigerRMSNormFunction as Liger
 
@@ -160,10 +179,14 @@ class Bench:
                 calls.append(lambda x=x, s=scale, b=bias, t=state: function(x, s, b, t))
                 continue
             inputs = [x.requires_grad_(), scale.requires_grad_()]
-            if norm != "rms_norm":
+            if not norm.startswith("rms_norm"):
                 inputs.append(bias.requires_grad_())
+            gradients = [dy]
+            if norm.endswith(RESIDUAL):
+                inputs.append(state["residual"].requires_grad_())
+                gradients.append(state["dstream"])
             y = function(x, scale, bias, state)
-            calls.append(lambda y=y, i=inputs, dy=dy: torch.autograd.grad(y, i, dy, retain_graph=True))
+            calls.append(lambda y=y, i=inputs, g=gradients: torch.autograd.grad(y, i, g, retain_graph=True))
         return calls
 
     def cudnn_calls(self, norm, entry, buffers):
@@ -283,7 +306,8 @@ class Bench:
         """All contestants on a shape, the strongest first."""
         for shape in shapes:
             for who in ("compile", "eager", "cudnn", "liger"):
-                has = who in ("compile", "eager") or shape[1] in ("layer_norm", "rms_norm")
+                has = who in ("compile", "eager") or shape[1] in OF_ROWS or (
+                    who == "liger" and shape[1] == "rms_norm_residual")
                 if not has or (who, shape[0]) in done:
                     continue
                 if time.monotonic() > self.deadline:
