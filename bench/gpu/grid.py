@@ -99,8 +99,8 @@ def fits(text, size, reads, partials):
 
 def bundle(arguments, problem):
     norm, entry, data, features = re.match(r"(\w+):(\w+)@(\w+)\S*\[\*x(\d+)\]", problem).groups()
-    ofRows = norm not in ("batch_norm", "power_norm", "power_norm_v")
-    make = (schedules(int(features), data, entry == "backward") if ofRows
+    of_rows = norm not in ("batch_norm", "power_norm", "power_norm_v")
+    make = (schedules(int(features), data, entry == "backward") if of_rows
             else streams(int(features), data, int(norm != "power_norm")))
     folder = arguments.folder / f"{norm}-{entry}-{data}-{features}-{arguments.elements}"
     command = [arguments.normc, "tune", "export", problem, "--policy", "cold", "--target", "sm_90",
@@ -109,7 +109,7 @@ def bundle(arguments, problem):
     texts = [text for text in dict.fromkeys(make)
              if all(value in wanted.get(name, {value}) for name, value in re.findall(r"(\w+)=(\d+)", text))]
     random.Random(1).shuffle(texts)
-    if ofRows:
+    if of_rows:
         backward = entry == "backward"
         partials = 0 if not backward else 1 if norm.startswith("rms") else 2
         reads = 2 if "residual" in norm and not backward else 3 if "residual" in norm else 1 + backward
