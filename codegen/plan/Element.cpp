@@ -146,7 +146,11 @@ Num Element::modulated() {
 Num Element::turned() {
   if (!k_.spec().rope) return modulated();
   return once(turned_, [&] {
-    return modulated() * (*this)[Part::RopeCos] + mate().modulated() * (*this)[Part::RopeSin];
+    const Num sine = (*this)[Part::RopeSin];
+    Num across = mate().modulated() * sine;
+    // A feature that is not turned has no mate, and a sine of 0 would make a NaN of its own infinity.
+    if (isMate() && k_.spec().rope->features) across = where(abs(sine) > 0, across);
+    return modulated() * (*this)[Part::RopeCos] + across;
   });
 }
 

@@ -5,6 +5,7 @@
 #include "codegen/targets/cpu/DefaultCandidates.h"
 #include "codegen/targets/cpu/DefaultRule.h"
 #include "codegen/targets/cpu/DefaultTable.h"
+#include "dsl/Library.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::cpu {
@@ -61,6 +62,24 @@ TEST(DefaultTable, EveryLineDecidesItsOwnProblem) {
           << core.name.str() << ", " << line.set << ", " << line.problem.text();
     }
   }
+}
+
+// Each lane finds its own mate there, so a step has one row, which a line with `in_turn` did not expect.
+TEST(DefaultTable, LinesFitPairsThatNoVectorDoes) {
+  const auto specs = readNorms(
+      "norm n from rms_norm {\n  rope interleaved(groups = 3, features = 6)\n  residual before\n}\n", "test");
+  ASSERT_TRUE(specs) << normc::text(specs.errors());
+  const auto problem =
+      parseProblem("n:forward@f32[*x192]", [&](std::string_view) { return Result(specs->back()); });
+  ASSERT_TRUE(problem);
+  const Core core{"test",
+                  {},
+                  "",
+                  R"({"set": "x86-64-v3", "problem": "rms_norm:forward@f32[*x192]", "schedule": )"
+                  R"("resident,vector=8,rows=1,unroll=8,stream=4,in_turn"})"};
+  const Isa isa = withTable(core);
+  const Schedule s = defaultSchedule(*problem, isa, Strategy::Resident);
+  EXPECT_EQ(whyIllegal(*problem, s, isa).value_or(""), "") << s.text();
 }
 
 TEST(DefaultTable, NoProcessorHasTwoCores) {

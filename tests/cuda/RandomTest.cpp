@@ -204,6 +204,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomCodes, testing::Range<uint64_t>(1,
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomCodes, testing::Range<uint64_t>(25, 121));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomPairs, testing::Range<uint64_t>(1, 25));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomPairs, testing::Range<uint64_t>(25, 121));
+// 110: an infinity that is not turned, before an activation, beside padding.
+INSTANTIATE_TEST_SUITE_P(Found, EmulatedRandomPairs, testing::Values(110));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 33));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomSpecs, testing::Range<uint64_t>(33, 81));
 

@@ -290,6 +290,7 @@ void fitClauses(const Problem& problem, Schedule& s) {
   // A step stores half a line of codes at a time: non-temporal, it took 3.5 times as long.
   if (problem.spec->quantize && !isBackward(problem.entry)) s.stream = 0, s.fetch = false;
   if (problem.spec->rope) fitPairs(problem, s);
+  if (s.rows == 1 && s.stream <= 1) s.inTurn = false;  // one row has no turn
 }
 
 }  // namespace normc::codegen::cpu
