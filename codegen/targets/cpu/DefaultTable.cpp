@@ -5,49 +5,38 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/TableLines.h"
 #include "codegen/targets/cpu/DefaultRule.h"
-#include "dsl/Library.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 
 namespace normc::codegen::cpu {
 
-static llvm::Expected<TableLine> readLine(llvm::StringRef text) {
-  auto json = llvm::json::parse(text);
-  if (!json) return json.takeError();
-  const llvm::json::Object* object = json->getAsObject();
-  const auto get = [&](llvm::StringRef key) {
-    return object ? object->getString(key).value_or("").str() : std::string();
-  };
-  TableLine line{.set = get("set"), .problem = {}, .schedule = {}, .mostRows = {}};
+static llvm::Expected<TableLine> readLine(const llvm::json::Object& object) {
+  TableLine line{.set = textAt(object, "set"), .problem = {}, .schedule = {}, .mostRows = {}};
   auto isa = findIsa(line.set);
   if (!isa) return isa.takeError();
-  auto problem = parseProblem(get("problem"), findNorm);
-  if (!problem) return llvm::createStringError(normc::text(problem.errors()));
+  auto problem = problemAt(object);
+  if (!problem) return problem.takeError();
   line.problem = *problem;
-  if (!line.problem.features)
-    return llvm::createStringError("problem '" + get("problem") + "' has any number of features");
-  auto schedule = parseSchedule(get("schedule"));
+  auto schedule = parseSchedule(textAt(object, "schedule"));
   if (!schedule) return schedule.takeError();
   line.schedule = *schedule;
-  if (auto rows = object->getInteger("most_rows")) line.mostRows = *rows;
+  if (auto rows = object.getInteger("most_rows")) line.mostRows = *rows;
   if (auto why = whyIllegal(line.problem, line.schedule, *isa))
-    return llvm::createStringError("schedule '" + get("schedule") + "' of '" + get("problem") + "': " + *why);
+    return llvm::createStringError("schedule '" + textAt(object, "schedule") + "' of '" +
+                                   textAt(object, "problem") + "': " + *why);
   return line;
 }
 
 llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines) {
   std::vector<TableLine> table;
-  for (size_t number = 2; !lines.empty(); ++number) {
-    const auto [first, rest] = lines.split('\n');
-    lines = rest;
-    if (first.empty()) continue;
-    auto line = readLine(first);
-    if (!line)
-      return llvm::createStringError("line " + std::to_string(number) + ": " +
-                                     llvm::toString(line.takeError()));
+  auto error = forEachTableLine(lines, [&](const llvm::json::Object& object) -> llvm::Error {
+    auto line = readLine(object);
+    if (!line) return line.takeError();
     table.push_back(std::move(*line));
-  }
+    return llvm::Error::success();
+  });
+  if (error) return error;
   return table;
 }
 

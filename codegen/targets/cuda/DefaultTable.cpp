@@ -2,8 +2,7 @@
 
 #include <map>
 
-#include "dsl/Library.h"
-#include "llvm/Support/JSON.h"
+#include "codegen/TableLines.h"
 
 namespace normc::codegen::cuda {
 
@@ -13,34 +12,17 @@ static constexpr struct {
 #include "CudaTables.inc"
 };
 
-static llvm::Expected<TableLine> readLine(llvm::StringRef text) {
-  auto json = llvm::json::parse(text);
-  if (!json) return json.takeError();
-  const llvm::json::Object* object = json->getAsObject();
-  const auto get = [&](llvm::StringRef key) {
-    return object ? object->getString(key).value_or("").str() : std::string();
-  };
-  auto problem = parseProblem(get("problem"), findNorm);
-  if (!problem) return llvm::createStringError(normc::text(problem.errors()));
-  if (!problem->features)
-    return llvm::createStringError("problem '" + get("problem") + "' has any number of features");
-  auto schedule = parseSchedule(get("schedule"));
-  if (!schedule) return schedule.takeError();
-  return TableLine{*problem, *schedule};
-}
-
 llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines) {
   std::vector<TableLine> table;
-  for (size_t number = 2; !lines.empty(); ++number) {
-    const auto [first, rest] = lines.split('\n');
-    lines = rest;
-    if (first.empty()) continue;
-    auto line = readLine(first);
-    if (!line)
-      return llvm::createStringError("line " + std::to_string(number) + ": " +
-                                     llvm::toString(line.takeError()));
-    table.push_back(std::move(*line));
-  }
+  auto error = forEachTableLine(lines, [&](const llvm::json::Object& line) -> llvm::Error {
+    auto problem = problemAt(line);
+    if (!problem) return problem.takeError();
+    auto schedule = parseSchedule(textAt(line, "schedule"));
+    if (!schedule) return schedule.takeError();
+    table.push_back({*problem, *schedule});
+    return llvm::Error::success();
+  });
+  if (error) return error;
   return table;
 }
 
