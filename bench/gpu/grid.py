@@ -12,7 +12,6 @@ out. --most N takes N of them, drawn with a fixed seed; --knob rows=2,3 those al
 import argparse
 import concurrent.futures
 import itertools
-import math
 import pathlib
 import random
 import re
@@ -82,7 +81,8 @@ def streams(features, data, rereads):
 
 
 def fits(text, size, reads, partials):
-    """True if registers and shared memory hold what the schedule keeps; the compiler has the last word."""
+    """True if registers and shared memory hold about what the schedule keeps. An estimate, so that --most draws few that
+    are illegal: what decides is `whyIllegal` (codegen/targets/cuda/Legality.cpp), and what it refuses is left out."""
     knob = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)}
     threads, blocks, vector, rows = knob["threads"], knob["blocks"], knob["vector"], knob["rows"]
     accesses, ahead = knob["tile"] * vector, knob["prefetch"]
@@ -121,7 +121,7 @@ def bundle(arguments, problem):
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"grid.py: {problem}: {done.stderr}")
-    return f"{problem}: {len(list(folder.glob('*.npk')))} of {len(texts)} schedules"
+    return f"{problem}: {len(list(folder.rglob('*.npk')))} packages, the default's among them, of {len(texts)} schedules"
 
 
 def main():

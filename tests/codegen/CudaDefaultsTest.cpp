@@ -169,6 +169,19 @@ TEST(CudaTable, ServesNormsThatDoTheSameWorkAndNoOthers) {
   EXPECT_NE(scheduleOf("layer_norm:backward@bf16[*x4104]"), line) << "another length";
 }
 
+// A block that reads ahead needs rows of its own to read.
+TEST(CudaSchedule, ReadingAheadGivesAForwardFewTasks) {
+  const Problem problem = problemOf("rms_norm:forward@bf16[*x4096]");
+  const auto tasks = [&](const char* schedule) {
+    auto kernel = compileKernel(problem, llvm::cantFail(parseSchedule(schedule)), archOf("sm_90"), "k",
+                                {.assemble = false});
+    EXPECT_TRUE(bool(kernel));
+    return kernel->manifest.phases[0].maxChunks;
+  };
+  EXPECT_EQ(tasks("resident,threads=256,team=256,vector=8,tile=2,chunks=264,blocks=2,prefetch=5"), 264);
+  EXPECT_GT(tasks("resident,threads=256,team=256,vector=8,tile=2,chunks=264,blocks=2,prefetch=0"), 1 << 20);
+}
+
 TEST(CudaTable, SaysWhichLineIsWrong) {
   const auto error = [](const char* line) {
     auto table = readTable(line);
