@@ -64,12 +64,12 @@ INSTANTIATE_TEST_SUITE_P(Kernels, CudaDependence,
                                          "instance_norm:backward@f32[*x*x64]"),
                          [](const auto& info) { return "n" + std::to_string(info.index); });
 
-// Blocks that are there and wait take time from a long phase.
-TEST(CudaDependence, TriggersWhereATaskIsBrief) {
+// Blocks that are there and wait take time from a long phase: its rows come first.
+TEST(CudaDependence, TriggersFirstWhereATaskIsBrief) {
   const auto triggers = [](const char* problem) {
     std::string phases;
     for (const Launched& launch : launchesOf(problem, "sm_90"))
-      if (launch.text.find(kTrigger) != std::string::npos) phases += launch.symbol + " ";
+      if (launch.text.find(kTrigger) < firstAccess(launch.text)) phases += launch.symbol + " ";
     return phases;
   };
   EXPECT_EQ(triggers("power_norm:forward@f32[*x128]"), "k_apply k_apply_unaligned ")
@@ -78,6 +78,15 @@ TEST(CudaDependence, TriggersWhereATaskIsBrief) {
   EXPECT_EQ(triggers("batch_norm:forward@f32[*x128]"), "k_statistics k_statistics_unaligned k_combine ")
       << "a fold always is";
   EXPECT_EQ(triggers("layer_norm:backward@f32[*x*]"), "") << "rows of any length may be long";
+}
+
+TEST(CudaDependence, TriggersBehindTheRowsOfALongTask) {
+  for (const char* problem : {"layer_norm:backward@bf16[*x8192]", "power_norm:forward@bf16[*x4096]"}) {
+    const Launched apply = launchesOf(problem, "sm_90").front();
+    const size_t trigger = apply.text.rfind(kTrigger);
+    ASSERT_NE(trigger, std::string::npos) << problem;
+    EXPECT_GT(trigger, apply.text.find("st.global")) << problem << ": dx and y of the rows";
+  }
 }
 
 TEST(CudaDependence, IsNotThereBeforeSm90) {

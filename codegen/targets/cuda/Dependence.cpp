@@ -16,12 +16,19 @@ bool isDependent(PhaseOp phase, const Arch& arch) {
   return arch.number >= kDependentLaunch && phase.number() > 0;
 }
 
+static PhaseOp nextOf(PhaseOp phase) { return dyn_cast_or_null<PhaseOp>(phase->getNextNode()); }
+
+bool endsEarly(PhaseOp phase, const Arch& arch) {
+  const PhaseOp next = nextOf(phase);
+  return next && isDependent(next, arch) && !nextOf(next);
+}
+
 void beginPhase(OpBuilder& b, PhaseOp phase, const Arch& arch) {
   if (isDependent(phase, arch)) waitForLaunchBefore(b, phase.getLoc());
 }
 
 std::optional<int64_t> briefUnits(PhaseOp phase, const Schedule& schedule, const Arch& arch) {
-  const auto next = dyn_cast_or_null<PhaseOp>(phase->getNextNode());
+  const PhaseOp next = nextOf(phase);
   if (!next || !isDependent(next, arch)) return std::nullopt;
   int64_t bytes = 0;
   const Launch launch = launchOf(phase, schedule);

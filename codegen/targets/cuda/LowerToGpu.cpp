@@ -93,6 +93,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
     loops.when(loops.less(loops.sub(end, begin), loops.index(*brief)), {},
                [&] { return letNextLaunchBegin(b, phase.getLoc()), Values(); });
   }
+  if (endsEarly(phase, arch)) lowering.letNextBegin();
   lowering.run();
   gpu::ReturnOp::create(b, phase.getLoc());
 }

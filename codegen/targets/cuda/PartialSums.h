@@ -37,6 +37,8 @@ class PartialSums {
   Values forEachStep(Units, int64_t stride, Values identities,
                      llvm::function_ref<void(mlir::Value, Values& sums)> step, Combiners = {},
                      Values* carriedToo = nullptr);
+  /// Runs `code` when the steps of a walk are done, before its last sums go to memory.
+  void beforeTheLastFlush(std::function<void()> code) { beforeTheLast_ = std::move(code); }
 
  private:
   void flush(mlir::Value again);
@@ -55,6 +57,7 @@ class PartialSums {
   llvm::SmallVector<TensorOp> tensors_;
   llvm::DenseMap<mlir::Operation*, size_t> firstOf_;  ///< the first partial of each sweep
   Values sums_;                                       ///< [partial][position]
+  std::function<void()> beforeTheLast_;
   mlir::Value firstUnit_;  ///< a flush of the step that begins there finds nothing in memory; null: none does
 };
 

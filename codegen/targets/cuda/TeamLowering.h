@@ -32,6 +32,8 @@ class TeamLowering : SlabLowering {
                mlir::gpu::GPUFuncOp function);
   void run();
 
+  /// Lets the next phase begin when the task has read its last row (Dependence.h).
+  void letNextBegin();
  private:
   struct Sweep : SweepParts {
     Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}

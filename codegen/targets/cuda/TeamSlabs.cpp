@@ -75,6 +75,10 @@ void TeamLowering::run() {
   }
 }
 
+void TeamLowering::letNextBegin() {
+  partials_.beforeTheLastFlush([this] { letNextLaunchBegin(l_.b, l_.loc); });
+}
+
 /// Returns the features that this block works on.
 std::pair<Value, Value> TeamLowering::columnRange() {
   if (!k_.launch.columns) return {l_.index(0), f_.features()};
