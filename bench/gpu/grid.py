@@ -5,7 +5,7 @@
 
 PROBLEM is like `layer_norm:backward@bf16[*x16384]`; FOLDER gets a bundle for each (docs/tuning.md), sm_90 is the
 target. A thread has up to 64 elements of 16-byte accesses; blocks have 64 to 1024 threads, clusters up to 16 blocks, a team one
-to four rows at once; registers for a thread are 32 to 255. What is illegal for the problem `normc tune export` leaves
+to four rows at once, with scale and bias in shared memory or not; registers for a thread are 32 to 255. What is illegal for the problem `normc tune export` leaves
 out. --most N takes N of them, drawn with a fixed seed; --knob rows=2,3 those alone that have such values.
 """
 
@@ -55,14 +55,14 @@ def schedules(features, data, backward):
                 if count * threads < 256 or (REGISTERS / count / threads > 160 and held * rows < 16):
                     continue
                 ahead = (0, 1, 2, 3, 5, 6, 7) if backward else (0, 1, 5, 6)
-                for prefetch in ahead:
+                for prefetch, hold in itertools.product(ahead, (0, 1)):
                     if prefetch >= 5 and shared:
                         continue
                     chunks = max(1, MULTIPROCESSORS * count // cluster)
                     hints = 1 if size == 2 and not backward else 0
                     yield (f"resident,threads={threads},team={team},vector={vector},tile={tile},rows={rows},"
                            f"chunks={chunks},blocks={count},prefetch={prefetch},cluster={cluster},hints={hints},"
-                           f"hold=0,grid=1,shared={shared}")
+                           f"hold={hold},grid=1,shared={shared}")
 
 
 def streams(features, data, rereads):
@@ -80,7 +80,7 @@ def streams(features, data, rereads):
                    f"blocks={count},prefetch={prefetch},cluster=1,hints={rereads},hold=0,grid=1,shared=0")
 
 
-def fits(text, size, reads, partials):
+def fits(text, size, reads, partials, vectors):
     """True if registers and shared memory hold about what the schedule keeps. An estimate, so that --most draws few that
     are illegal: what decides is `whyIllegal` (codegen/targets/cuda/Legality.cpp), and what it refuses is left out."""
     knob = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)}
@@ -93,12 +93,13 @@ def fits(text, size, reads, partials):
     depth = 0 if ahead < 2 else ahead - 1 if ahead < 5 else ahead - 4
     copied = (depth + 1) * rows * accesses * size * reads * threads if depth else 0
     kept = knob["shared"] * vector * threads * ((depth + 1) * reads * size + 4 * partials)
+    kept += knob["hold"] * (knob["tile"] + knob["shared"]) * knob["team"] * vector * vectors
     room = SHARED // blocks - 3072 - (8 * threads * vector if partials and threads != knob["team"] else 0)
     return registers <= min(255, REGISTERS // (threads * blocks)) and copied + kept <= room
 
 
 def bundle(arguments, problem):
-    norm, entry, data, features = re.match(r"(\w+):(\w+)@(\w+)\S*\[\*x(\d+)\]", problem).groups()
+    norm, entry, data, features = re.match(r"(\w+):(\w+)@(\w+)\[\*x(\d+)\]", problem).groups()
     of_rows = norm not in ("batch_norm", "power_norm", "power_norm_v")
     make = (schedules(int(features), data, entry == "backward") if of_rows
             else streams(int(features), data, int(norm != "power_norm")))
@@ -113,7 +114,9 @@ def bundle(arguments, problem):
         backward = entry == "backward"
         partials = 0 if not backward else 1 if norm.startswith("rms") else 2
         reads = 2 if "residual" in norm and not backward else 3 if "residual" in norm else 1 + backward
-        texts = [text for text in texts if fits(text, 2 if data in ("bf16", "f16") else 4, reads, partials)]
+        vectors = (4 if backward or norm.startswith("rms") else 8) // (2 if "params=" in problem else 1)
+        size = 2 if data in ("bf16", "f16") else 4
+        texts = [text for text in texts if fits(text, size, reads, partials, vectors)]
     chosen = texts[:arguments.most]
     if arguments.print:
         return f"{problem}: {len(chosen)} of {len(texts)} schedules"

@@ -392,12 +392,37 @@ TEST(CudaSchedule, RefusesATileWhereOneThreadHasOneColumn) {
   EXPECT_EQ(columns([](Schedule&) {}), "");
   EXPECT_EQ(columns([](Schedule& s) { s.hold = 4; }), "");
   EXPECT_EQ(columns([](Schedule& s) { s.hold = -1; }), "hold = -1 steps of 1 rows; legal: 0 to 128 rows");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1; }),
-            "hold = 1, but no column of this kernel is complete in a block; legal: 0");
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.hold = 1; }),
-            "hold = 1, but no column of this kernel is complete in a block; legal: 0");
+            "hold = 1, but no column of this kernel is complete in a block, and no row; legal: 0");
   EXPECT_EQ(columns([](Schedule& s) { s.tile = 2; }), "tile = 2, but a thread holds one column; legal: 1");
   EXPECT_EQ(columns([](Schedule& s) { s.tile = 0; }), "tile = 0, but a thread holds one column; legal: 1");
+}
+
+TEST(CudaSchedule, HoldsScaleAndBiasOfRowsThatHaveThem) {
+  const auto hold = [](const char* problem, int64_t value = 1, int64_t blocks = 0) {
+    return reasonOfRow([&](Schedule& s) { s.hold = value, s.blocks = blocks; }, problem);
+  };
+  EXPECT_EQ(hold("layer_norm:forward@f32[*x256]"), "");
+  EXPECT_EQ(hold("layer_norm:forward@f32[*x256]", 2),
+            "hold = 2; legal for rows: 1, scale and bias stay in shared memory for the rows of a task, or 0");
+  EXPECT_EQ(
+      hold("l2_norm:forward@f32[*x256]"),
+      "hold = 1 keeps scale and bias of rows in shared memory, and this kernel reads none that all rows "
+      "share; legal: 0");
+  EXPECT_EQ(
+      hold("layer_norm:forward@f32[*x255]"),
+      "hold = 1 keeps scale and bias of rows in shared memory, and rows of 255 features begin anywhere; "
+      "legal: 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1, s.tile = 0, s.team = s.threads; }),
+            "hold = 1 keeps scale and bias of rows in shared memory, and no run of this kernel stays in "
+            "registers; legal: 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1, s.threads = s.team = 256, s.tile = 4, s.blocks = 4; },
+                        "layer_norm:forward@f32[*x4096]"),
+            "");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.hold = 1, s.threads = s.team = 256, s.tile = 8, s.blocks = 4; },
+                        "layer_norm:forward@f32[*x8192]"),
+            "hold = 1: 8 bytes of scale and bias for each feature that a block has take 65536; sm_90 with "
+            "blocks = 4 has 55296 for each");
 }
 
 TEST(CudaSchedule, RefusesAStreamThatKeepsNothing) {

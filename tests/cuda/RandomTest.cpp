@@ -28,6 +28,7 @@ class Draw {
       : random_(seed),
         parts_(seed + 1000),
         types_(seed + 2000),
+        held_(seed + 3000),
         clusters_(clusters),
         only_(only),
         drawing_(drawing) {}
@@ -123,6 +124,7 @@ class Draw {
     s.hints = pick<int64_t>(0, 0, 1, 2);
     if (traits.columns) s.tile = 1, s.hold = pick<int64_t>(0, 1, 2, 5);
     if (traits.lines && s.tile > 1 && parts_() % 2) share(s);
+    hold(traits, s);
     return s;
   }
 
@@ -131,6 +133,11 @@ class Draw {
     s.shared = 1 + int64_t(parts_() % uint64_t(s.tile - 1));
     s.tile -= s.shared;
     s.rows = 1;
+  }
+
+  /// Scale and bias of rows stay in shared memory, often.
+  void hold(const cuda::KernelTraits& traits, cuda::Schedule& s) {
+    if (traits.heldBytes && s.tile > 0 && traits.width % s.vector == 0) s.hold = int64_t(held_() % 2);
   }
 
   /// Draws a schedule for rows that a team of one warp does not hold.
@@ -147,10 +154,12 @@ class Draw {
     s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1));
     if (s.vector * traits.dataBytes == cuda::kCopiedBytes && traits.width % s.vector == 0)
       s.prefetch = cuda::Prefetch::fromKnob(pick<int64_t>(0, 1, 2, 3));
+    hold(traits, s);
     return s;
   }
 
-  std::mt19937_64 random_, parts_, types_;  ///< the second of how a run is divided
+  /// The others draw how a run is divided, types of single tensors, and whether scale and bias are held.
+  std::mt19937_64 random_, parts_, types_, held_;
   bool clusters_;
   std::optional<Entry> only_;
   Drawing drawing_;

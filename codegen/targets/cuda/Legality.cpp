@@ -74,6 +74,37 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
          number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
 }
 
+/// Returns why a block cannot keep so many rows of its columns, or the vectors of its lines.
+static std::optional<std::string> whyNotHeld(const KernelTraits& traits, const Schedule& s,
+                                             const Arch& arch) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  const std::string hold = "hold = " + number(s.hold);
+  if (s.hold == 0) return std::nullopt;
+  if (!traits.lines || traits.columns) {
+    if (s.hold < 0 || s.hold * s.rows > 128)
+      return hold + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
+    if (!traits.columns)
+      return hold + ", but no column of this kernel is complete in a block, and no row; legal: 0";
+    return std::nullopt;
+  }
+  if (s.hold != 1)
+    return hold + "; legal for rows: 1, scale and bias stay in shared memory for the rows of a task, or 0";
+  if (!traits.heldBytes || s.tile == 0 || traits.width % s.vector)
+    return hold + " keeps scale and bias of rows in shared memory, and " +
+           (!traits.heldBytes ? "this kernel reads none that all rows share"
+            : s.tile == 0     ? "no run of this kernel stays in registers"
+                              : "rows of " + number(traits.width) + " features begin anywhere") +
+           "; legal: 0";
+  const int64_t room = roomOf(traits, s, arch) - dynamicBytes(traits, s) +
+                       sharedVectorBytes(s, traits.heldBytes),
+                bytes = sharedVectorBytes(s, traits.heldBytes);
+  if (bytes <= room) return std::nullopt;
+  return hold + ": " + number(traits.heldBytes) +
+         " bytes of scale and bias for each feature that a block has take " + number(bytes) + "; " +
+         arch.name + " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
+         number(std::max<int64_t>(room, 0)) + " for each";
+}
+
 /// Returns why runs cannot be copied ahead to shared memory.
 static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const Schedule& s,
                                                const Arch& arch) {
@@ -274,10 +305,7 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
   if (s.prefetch && traits.streams && !traits.features)
     return "prefetch = " + number(s.prefetch.knob()) + " of rows of any number of features; legal: 0";
   if (auto reason = whyNotCopied(traits, s, arch)) return reason;
-  if (s.hold < 0 || s.hold * s.rows > 128)
-    return "hold = " + number(s.hold) + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
-  if (s.hold && !traits.columns)
-    return "hold = " + number(s.hold) + ", but no column of this kernel is complete in a block; legal: 0";
+  if (auto reason = whyNotHeld(traits, s, arch)) return reason;
   int64_t registers = registersOf(traits, s, arch.clusters()),
           limit =
               std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));

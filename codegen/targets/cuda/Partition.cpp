@@ -28,8 +28,9 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   result.launch->shared = launch.shared;
   EntryNames names = entryNames(kernel, phase, s);
   if (!names.unaligned.empty()) result.unaligned = names.unaligned;
-  // Reading ahead wants tasks of many steps.
-  const bool few = leavesPartials(phase, kernel) || readsAgain(phase) || (s.prefetch && hasSweeps(phase));
+  // Reading ahead wants tasks of many steps, and so do vectors that are read once a task.
+  const bool many = hasSweeps(phase) && (s.prefetch || (s.hold && traitsOf(kernel).lines));
+  const bool few = leavesPartials(phase, kernel) || readsAgain(phase) || many;
   result.maxChunks = few ? s.chunks : kMaxBlocks / launch.cluster;
   if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
   bool runs = phase.hasUnits(Axis::Row);

@@ -3,21 +3,11 @@
 #include "codegen/Manifest.h"
 #include "codegen/targets/Knobs.h"
 #include "codegen/targets/cuda/Legality.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 namespace normc::codegen::cuda {
 
-/// Threads of a phase that has no sweeps: few, so that features spread over the device.
-static constexpr int64_t kVectorThreads = 64;
-/// The most threads that divide the folds of a feature, the features of their block, and the chunks that a
-/// thread should have at least.
-static constexpr int64_t kMostSlices = 16, kFoldedFeatures = 32, kChunksOfSlice = 8;
-/// Threads that fold plain sums on a multiprocessor: two full blocks, so that 8192 features are one wave. The
-/// folds of moments have no registers for that.
-static constexpr int64_t kFoldingThreads = 1024;
 /// Registers of a multiprocessor of every architecture.
 static constexpr int64_t kRegisters = 64 << 10;
 
@@ -216,6 +206,7 @@ int64_t partialsOf(PhaseOp phase) {
 
 Schedule congruent(const Schedule& s, int64_t partials) {
   Schedule congruent = s;
+  congruent.hold = 0;                 // vectors are in registers
   constexpr int64_t kRoomAhead = 16;  // elements of a thread that leave registers for the next row
   if (s.prefetch.copiesAhead() || s.tile * s.vector > kRoomAhead) congruent.prefetch = {};
   // The ends take registers, and so do the eight pilot rows of a task, which are read by elements.
@@ -251,6 +242,7 @@ static int64_t registersOfWarp(int64_t threads, int64_t blocks) {
 Schedule peeled(const Schedule& s) {
   Schedule peeled = s;
   peeled.prefetch = {};
+  peeled.hold = 0;  // a thread has other features in each row
   if (s.tile == 0) peeled.rows = 1;
   if (!s.blocks || s.grid > 1) return peeled;
   // Shifting takes registers. Long runs were seen not to spill with this many.
@@ -339,6 +331,7 @@ KernelTraits traitsOf(KernelOp kernel) {
     int64_t vectorBytes = 0;
     for (auto* t : vectors) vectorBytes += bytesOf(mlir::cast<TensorOp>(t));
     traits.vectorBytes = std::max(traits.vectorBytes, vectorBytes);
+    if (line) traits.heldBytes = std::max(traits.heldBytes, heldBytes(slab));
     for (auto sweep : slab.sweeps()) traits.operations = std::max(traits.operations, operationsOf(sweep));
     for (auto* t : read) traits.mixed |= bytesOf(mlir::cast<TensorOp>(t)) != traits.dataBytes;
     traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
@@ -373,113 +366,6 @@ KernelTraits traitsOf(const Problem& problem, Strategy strategy) {
   KernelTraits traits;
   llvm::cantFail(withPlan(problem, strategy, [&](KernelOp kernel) { traits = traitsOf(kernel); }));
   return traits;
-}
-
-llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
-  llvm::SmallVector<TensorOp> tensors;
-  for (auto sweep : slab.sweeps()) {
-    if (sweep.getCondition()) continue;
-    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-      auto t =
-          mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(slab->getParentOfType<KernelOp>(), name));
-      if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
-    }
-  }
-  return tensors;
-}
-
-int64_t copiedBytes(const Schedule& s, int64_t reads) {
-  return s.prefetch.copiesAhead()
-             ? (s.prefetch.copiesAhead() + 1) * s.rows * s.tile * reads * s.threads * kCopiedBytes
-             : 0;
-}
-
-int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
-  return (s.prefetch.copiesAhead() + 1) * s.shared * reads * s.vector * dataBytes * s.threads;
-}
-
-int64_t sharedSumBytes(const Schedule& s, int64_t partials) {
-  return s.shared * partials * s.vector * 4 * s.threads;
-}
-
-/// Returns how many partials the runs of a line sum per feature.
-static int64_t partialsOf(SlabOp slab) {
-  auto kernel = slab->getParentOfType<KernelOp>();
-  int64_t count = 0;
-  for (auto sweep : slab.sweeps())
-    for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
-      count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
-                   .hasAxis(kernel.contiguousAxis());
-  return count;
-}
-
-static int64_t dynamicBytes(SlabOp slab, const Schedule& s) {
-  auto tensors = readAlways(slab);
-  if (tensors.empty()) return 0;
-  const int64_t reads = int64_t(tensors.size()), dataBytes = tensors[0].getType().getIntOrFloatBitWidth() / 8;
-  return copiedBytes(s, reads) + sharedRunBytes(s, reads, dataBytes) + sharedSumBytes(s, partialsOf(slab));
-}
-
-llvm::SmallVector<FoldOp> foldsToDivide(SlabOp slab) {
-  llvm::SmallVector<FoldOp> folds;
-  if (slab.hasSweeps() || !slab->getParentOfType<PhaseOp>().isOverFeatures() || slab.isPer(Axis::Segment))
-    return folds;
-  for (auto fold : slab.getOps<FoldOp>()) {
-    if (fold.getAxis() != Axis::Chunk) continue;
-    llvm::SetVector<mlir::Value> needed;
-    mlir::getUsedValuesDefinedAbove(fold.getBody(), needed);
-    needed.insert(fold.getInit().begin(), fold.getInit().end());
-    const bool alone = llvm::all_of(needed, [&](mlir::Value v) {
-      return !slab->isAncestor(v.getParentBlock()->getParentOp()) ||
-             v.getDefiningOp<mlir::arith::ConstantOp>();
-    });
-    if (!fold.getMerges() || !alone || (!folds.empty() && folds[0].getChunkOf() != fold.getChunkOf()))
-      return {};
-    folds.push_back(fold);
-  }
-  return folds;
-}
-
-Launch launchOf(PhaseOp phase, const Schedule& s) {
-  Launch launch{.threads = kVectorThreads, .blocks = 1};
-  int64_t folds = 0, values = 0;
-  for (auto slab : phase.getOps<SlabOp>())
-    for (FoldOp fold : foldsToDivide(slab)) ++folds, values += int64_t(fold.getReads().size());
-  if (folds > 0) {
-    launch.slices = std::clamp<int64_t>(llvm::PowerOf2Ceil(s.chunks / kChunksOfSlice), 1, kMostSlices);
-    launch.threads = std::max(kVectorThreads, launch.slices * kFoldedFeatures);
-    if (values == folds) launch.blocks = kFoldingThreads / launch.threads;
-  }
-  if (!hasSweeps(phase) && phase.hasUnits(Axis::Segment)) launch.columns = kVectorThreads;
-  for (auto slab : phase.getOps<SlabOp>()) {
-    if (!slab.hasSweeps()) continue;
-    launch.threads = s.threads;
-    launch.blocks = s.blocks;
-    const bool ahead = slab.getKind() == SlabKind::Stream && s.prefetch && !slab.getHead();
-    if (keeps(slab, s) || ahead) launch.shared = std::max(launch.shared, dynamicBytes(slab, s));
-    const bool column = slab.getKind() == SlabKind::Column;
-    if (slab.getKind() == SlabKind::Stream || (column && !phase.isOverFeatures()))
-      launch.columns = columnsOf(s);
-    if (slab.isPer(Axis::Row) || column) launch.cluster = s.cluster, launch.grid = s.grid;
-  }
-  return launch;
-}
-
-int64_t blocksTogether(const Schedule& s, const Arch& arch) {
-  return arch.multiprocessors * std::max<int64_t>(s.blocks, 1);
-}
-
-int64_t tasksTogether(const Schedule& s, const Arch& arch) {
-  return std::clamp<int64_t>(blocksTogether(s, arch) / s.grid, 1, s.chunks);
-}
-
-int64_t unitsPerStep(PhaseOp phase, const Schedule& s) {
-  auto kernel = phase->getParentOfType<KernelOp>();
-  int64_t groups = 1;
-  for (auto slab : phase.getOps<SlabOp>())
-    if (slab.hasSweeps() && slab.isPer(Axis::Row)) groups = slab.groups();
-  int64_t span = kernel.featuresLast() && s.threads % (s.team * groups) == 0 ? s.team * groups : s.team;
-  return s.threads / span * s.rows;
 }
 
 int64_t accessBytes(KernelOp kernel, const Schedule& s) { return s.vector * widestBytes(kernel); }

@@ -52,7 +52,8 @@ struct Schedule {
   int64_t cluster = 1;  ///< blocks that share a line (each has a team on it) or columns (each has rows);
                         ///< above 1 from sm_90 on
   int64_t hints = 0;    ///< the last access to an X-sized tensor is marked evict-first; 2: if it is a read
-  int64_t hold = 0;     ///< steps of `rows` rows that a column keeps in registers; later rows are read again
+  int64_t hold = 0;     ///< steps of `rows` rows that a column keeps in registers; later rows are read again.
+                        ///< Of lines: 1 if scale and bias stay in shared memory for the rows of a task
   int64_t grid =
       1;  ///< blocks that share columns or a line in a cooperative launch, with a grid barrier over workspace
   int64_t shared =
@@ -79,6 +80,7 @@ struct KernelTraits {
   int64_t reads = 1;                ///< X-sized tensors that one line or block reads
   int64_t operations = 0;           ///< of a sweep on an element; a function counts as several
   int64_t vectorBytes = 0;          ///< that a line reads for each of its features besides: scale, bias
+  int64_t heldBytes = 0;            ///< of those, of vectors that all rows share
   int64_t mostReads = 1;            ///< the same of any slab
   bool backward = false;            ///< there is a dy
   bool updatesState = false;        ///< backward updates a state (nu)
@@ -177,16 +179,24 @@ int64_t unitsPerStep(PhaseOp, const Schedule&);
 
 /// Bytes that one asynchronous copy brings.
 inline constexpr int64_t kCopiedBytes = 16;
+/// Returns the vectors of features that a line reads in each row and that are the same for all rows: scale
+/// and bias. Empty for several groups, and for rows of channels first.
+llvm::SmallVector<TensorOp> vectorsOfAllRows(SlabOp);
+/// Returns the bytes of these for a feature.
+int64_t heldBytes(SlabOp);
 /// Return bytes of the dynamic shared memory of a block that reads `reads` X-sized tensors, in their order
 /// there: copies of tiles (ReadAhead.h), then what runs have besides their tile, then its `partials` sums per
-/// feature (SharedRuns.h).
+/// feature (SharedRuns.h), then vectors of `featureBytes` for a feature (SharedVectors.h).
 int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);
+int64_t sharedVectorBytes(const Schedule&, int64_t featureBytes);
+/// Returns those of a slab before its vectors.
+int64_t runBytes(SlabOp, const Schedule&);
 /// Returns all of these bytes for the phase with the kernel's lines.
 inline int64_t dynamicBytes(const KernelTraits& traits, const Schedule& s) {
   return copiedBytes(s, traits.reads) + sharedRunBytes(s, traits.reads, traits.dataBytes) +
-         sharedSumBytes(s, traits.partials);
+         sharedSumBytes(s, traits.partials) + sharedVectorBytes(s, traits.heldBytes);
 }
 /// Returns the X-sized tensors that every step of the slab reads.
 llvm::SmallVector<TensorOp> readAlways(SlabOp);

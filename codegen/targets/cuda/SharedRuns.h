@@ -11,25 +11,23 @@
 // ring of such places, and the copies of a step are part of its group (ReadAhead.cpp).
 //
 // Layout: [step][access][tensor][16 bytes of it][thread], and after that the sums in f32,
-// [access][sum][16 bytes][thread]. Neighbouring threads access neighbouring words, so there are no bank
-// conflicts.
+// [access][sum][16 bytes][thread] (SharedPieces.h).
 //
 // It knows this layout and the positions of a run. It does not know sweeps.
 #pragma once
 
 #include "codegen/targets/cuda/RunAccess.h"
+#include "codegen/targets/cuda/SharedPieces.h"
 
 namespace normc::codegen::cuda {
 
-/// Returns the dynamic shared memory of the block. All slabs use it, one after another.
-mlir::Value dynamicMemory(KernelThread&);
 /// Returns the address of an element of a tensor in the global space.
 mlir::Value globalAddress(KernelThread&, TensorOp, mlir::Value element);
 
 class SharedRuns {
  public:
   SharedRuns(KernelThread& thread, RunAccess& access)
-      : k_(thread), l_(thread.l), f_(thread.f), access_(access) {}
+      : k_(thread), l_(thread.l), f_(thread.f), access_(access), pieces_(thread, thread.threads()) {}
 
   /// Begins a slab: finds the tensors whose runs are there, none unless sweeps `keep` their runs, and clears
   /// `sums` sums per feature.
@@ -56,16 +54,13 @@ class SharedRuns {
   void setSum(size_t which, const Position&, mlir::Value);
 
  private:
-  mlir::Value bytesFrom(int64_t offset, mlir::Value place, int64_t bytes);
   mlir::Value runOf(mlir::Value step);
-  mlir::Value pieceAt(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset);
-  mlir::Value loadPieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Type);
-  void storePieces(mlir::Value place, mlir::Value slot, int64_t slotBytes, int64_t offset, mlir::Value);
 
   KernelThread& k_;
   Loops& l_;
   AccessLowering& f_;
   RunAccess& access_;
+  SharedPieces pieces_;
   llvm::SmallVector<TensorOp> tensors_;
   int64_t sums_ = 0;
   mlir::Value run_, sumsAt_;  ///< addresses of this thread's parts: of the step's run, of the sums

@@ -73,6 +73,7 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   const bool meets = traits.columns && traits.sweepsColumnsTwice && !traits.segmentColumns;
   std::vector<int64_t> holds{0};
   if (traits.columns) holds.push_back(s.hold / 2);
+  if (traits.lines && traits.heldBytes) holds.push_back(1);
   if (meets && !arch.clusters() && s.hold > 0) holds.push_back(s.hold - 1);  // what a grid leaves room for
   space.knobs.push_back({"hold", around(std::move(holds), s.hold)});
   const int64_t all = arch.multiprocessors;

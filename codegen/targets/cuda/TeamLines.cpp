@@ -53,6 +53,7 @@ void TeamLowering::linesFrom(SlabOp s, Units task, bool together, Value mine) {
   const auto ahead = ReadAhead::make(holds() && together ? s_.prefetch : Prefetch(),
                                      {k_, *access_, held_, sharedRuns_}, s, {task.begin, stride, unitsFrom});
   ahead->begin();
+  sharedVectors_.begin(s);
   partials_.forEachStep(
       {task.begin, end}, stride, {},
       [&](Value first, Values&) {

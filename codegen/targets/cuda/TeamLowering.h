@@ -16,12 +16,13 @@
 //
 // This class walks: over the slabs of a phase, the units of a slab and the sweeps of a unit. How that is done
 // is decided by policies that are built once: how a run is accessed (RunAccess), what is read ahead
-// (ReadAhead), what stays in registers and shared memory (HeldValues, SharedRuns, PartialSums), how sums are
-// folded (SumTree), and when state is stored (StateStores).
+// (ReadAhead), what stays in registers and shared memory (HeldValues, SharedRuns, SharedVectors,
+// PartialSums), how sums are folded (SumTree), and when state is stored (StateStores).
 #pragma once
 
 #include "codegen/targets/cuda/HeldValues.h"
 #include "codegen/targets/cuda/PartialSums.h"
+#include "codegen/targets/cuda/SharedVectors.h"
 #include "codegen/targets/cuda/StateStores.h"
 
 namespace normc::codegen::cuda {
@@ -31,9 +32,9 @@ class TeamLowering : SlabLowering {
   TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& schedule, const Launch& launch,
                mlir::gpu::GPUFuncOp function);
   void run();
-
   /// Lets the next phase begin when the task has read its last row (Dependence.h).
   void letNextBegin();
+
  private:
   struct Sweep : SweepParts {
     Sweep(SweepParts parts, size_t firstPartial) : SweepParts(std::move(parts)), firstPartial(firstPartial) {}
@@ -132,6 +133,7 @@ class TeamLowering : SlabLowering {
   const std::unique_ptr<RunAccess> access_;
   HeldValues held_;
   SharedRuns sharedRuns_;
+  SharedVectors sharedVectors_;
   SumTree tree_;
   PartialSums partials_;
   StateStores state_;

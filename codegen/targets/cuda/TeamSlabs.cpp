@@ -20,6 +20,7 @@ TeamLowering::TeamLowering(Loops& loops, AccessLowering& frame, const Schedule& 
       access_(RunAccess::make(k_, run_)),
       held_(k_, *access_),
       sharedRuns_(k_, *access_),
+      sharedVectors_(k_, *access_),
       tree_(k_),
       partials_(k_, *access_, sharedRuns_, tree_),
       state_(k_, tree_) {

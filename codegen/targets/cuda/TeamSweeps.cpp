@@ -47,6 +47,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       const bool pair = i >= s.firstMate || t.hasAxis(Axis::Pair);
       if (!v && !pair && position.index >= 0) v = held_.vector(t, position.index);
       if (!v && !pair && position.index >= 0) v = held_.find(t, r, position.index);
+      if (!v && !pair && sharedVectors_.has(t, position)) v = sharedVectors_.load(t, position);
       if (!v && pair) v = ofPair(s, i, at, lanes, l_.both(replica.active, position.inside));
       if (!v) {
         // Rows that a column keeps may be behind the last segment.
