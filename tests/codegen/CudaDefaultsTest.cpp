@@ -129,8 +129,9 @@ TEST(CudaSchedule, MeasuredDefaultsHoldMoreOfARowInABlock) {
   EXPECT_EQ(wide("forward", 262144), (Held{512, 32, 16}));
   EXPECT_EQ(wide("backward", 8192), (Held{512, 16, 1}));
   EXPECT_EQ(wide("backward", 61440), (Held{512, 16, 8}));
-  EXPECT_EQ(narrow("forward", 8192), (Held{256, 32, 1}));
-  EXPECT_EQ(narrow("forward", 16384), (Held{512, 32, 1}));
+  EXPECT_EQ(narrow("forward", 4096), (Held{128, 32, 1}));
+  EXPECT_EQ(narrow("forward", 9216), (Held{256, 40, 1}));
+  EXPECT_EQ(narrow("forward", 15360), (Held{384, 40, 1}));
   EXPECT_EQ(narrow("forward", 61440), (Held{256, 32, 8}));
   EXPECT_EQ(narrow("backward", 512), (Held{128, 16, 1}));
   EXPECT_EQ(narrow("backward", 7168), (Held{448, 16, 1}));
@@ -144,14 +145,22 @@ TEST(CudaSchedule, MeasuredDefaultsHoldMoreOfARowInABlock) {
 // The lines of defaults/sm_90.jsonl.
 TEST(CudaTable, HasLegalLinesThatTheDefaultsTake) {
   const Arch arch = archOf("sm_90");
-  std::set<std::string> problems;
+  std::set<std::string> problems, ofFewRows;
   for (const TableLine& line : tableOf(arch)) {
     SCOPED_TRACE(line.problem.text() + " " + line.schedule.text());
-    EXPECT_TRUE(problems.insert(line.problem.text()).second) << "two lines of one problem";
+    EXPECT_TRUE((line.rowsMax ? ofFewRows : problems).insert(line.problem.text()).second)
+        << "two lines of one problem";
     const KernelTraits traits = traitsOf(line.problem, line.schedule.strategy);
     EXPECT_EQ(whyIllegal(traits, line.schedule, arch).value_or(""), "");
-    EXPECT_EQ(defaultSchedule(line.problem, arch, line.schedule.strategy).text(), line.schedule.text());
+    const Schedule any = defaultSchedule(line.problem, arch, line.schedule.strategy);
+    EXPECT_EQ(any.text() == line.schedule.text(), !line.rowsMax);
+    if (!line.rowsMax) continue;
+    const auto few = scheduleForFewRows(traits, arch);
+    ASSERT_TRUE(few.has_value());
+    EXPECT_EQ(few->schedule.text(), line.schedule.text());
+    EXPECT_EQ(few->rowsMax, *line.rowsMax);
   }
+  EXPECT_GE(ofFewRows.size(), 10u);
   EXPECT_GE(problems.size(), 40u);
   EXPECT_TRUE(tableOf(archOf("sm_100")).empty());
 }
@@ -163,10 +172,27 @@ TEST(CudaTable, ServesNormsThatDoTheSameWorkAndNoOthers) {
   };
   const std::string line = scheduleOf("layer_norm:backward@bf16[*x4096]");
   EXPECT_EQ(scheduleOf("layer_norm:backward@f16[*x4096]"), line);
+  EXPECT_EQ(scheduleOf("layer_norm:backward@bf16[*x4096]{params=bf16}"), line);
   EXPECT_NE(scheduleOf("layer_norm:backward@f32[*x4096]"), line);
   EXPECT_NE(scheduleOf("rms_norm:backward@bf16[*x4096]"), line);
   EXPECT_NE(scheduleOf("layer_norm_residual:backward@bf16[*x4096]"), line) << "reads one tensor more";
+  EXPECT_NE(scheduleOf("layer_norm_residual:forward@bf16[*x16384]"),
+            scheduleOf("layer_norm:forward@bf16[*x16384]"))
+      << "each has a line";
   EXPECT_NE(scheduleOf("layer_norm:backward@bf16[*x4104]"), line) << "another length";
+}
+
+// A package holds both kernels, and a call runs the one for its rows.
+TEST(CudaTable, GivesCallsOfFewRowsAKernelOfTheirOwn) {
+  const auto defaults = [](const char* problem) {
+    return llvm::cantFail(findTarget("sm_90"))->bind(problemOf(problem))->defaults();
+  };
+  const auto two = defaults("layer_norm:forward@bf16[*x1024]");
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].limits, package::Limits());
+  EXPECT_EQ(two[1].limits.rowsMax, 16384);
+  EXPECT_THAT(two[1].schedule, testing::HasSubstr("hold=1"));
+  EXPECT_EQ(defaults("rms_norm:forward@bf16[*x1024]").size(), 1u);
 }
 
 // A block that reads ahead needs rows of its own to read.
@@ -193,6 +219,9 @@ TEST(CudaTable, SaysWhichLineIsWrong) {
               testing::StartsWith("line 3: "));
   EXPECT_THAT(error("{\"problem\": \"layer_norm:forward@f32[*x64]\", \"schedule\": \"resident,thread=1\"}"),
               testing::HasSubstr("thread"));
+  EXPECT_EQ(
+      error("{\"problem\": \"layer_norm:forward@f32[*x64]\", \"schedule\": \"resident\", \"rows_max\": 0}"),
+      "line 2: rows_max = 0; legal: at least 1");
 }
 
 TEST(CudaSchedule, DefaultsKeepInSharedMemoryWhatRegistersDoNot) {
@@ -356,15 +385,31 @@ TEST(CudaSchedule, PeeledIsTheSameRunInTheSameAccesses) {
 }
 
 TEST(CudaSchedule, DefaultsGiveHintsWhereXIsReadAgain) {
-  auto hints = [](const char* problem) {
+  auto hints = [](const char* problem, const char* arch = "sm_90") {
     const Problem p = problemOf(problem);
-    return defaultSchedule(p, archOf("sm_90"), legalStrategies(p).front()).hints;
+    return defaultSchedule(p, archOf(arch), legalStrategies(p).front()).hints;
   };
   EXPECT_EQ(hints("batch_norm:forward@f32[*x256]"), 1);
   EXPECT_EQ(hints("batch_norm:backward@bf16[*x256]"), 1);
   EXPECT_EQ(hints("batch_norm:infer@f32[*x256]"), 0);
   EXPECT_EQ(hints("layer_norm:backward@f32[*x256]"), 0);
-  EXPECT_EQ(hints("power_norm:forward@f32[*x256]"), 0);
+  EXPECT_EQ(hints("power_norm:forward@f32[*x256]", "sm_100"), 0);
+}
+
+// What an H200 measured of streams whose x no later phase reads.
+TEST(CudaSchedule, PlainStreamsReadAheadIntoRegisters) {
+  const auto scheduleOf = [](const char* problem, const char* arch = "sm_90") {
+    return defaultSchedule(problemOf(problem), archOf(arch), Strategy::Streamed);
+  };
+  const Prefetch registers = {Prefetch::Registers, 1}, copies = {Prefetch::Async, 1};
+  EXPECT_EQ(scheduleOf("power_norm:forward@bf16[*x4096]").prefetch, registers);
+  EXPECT_EQ(scheduleOf("power_norm:forward@bf16[*x4096]").hints, 1);
+  EXPECT_EQ(scheduleOf("power_norm:forward@f32[*x4096]").rows, 4);
+  EXPECT_EQ(scheduleOf("power_norm:forward@bf16[*x4095]").hints, 0) << "rows that begin anywhere";
+  EXPECT_EQ(scheduleOf("power_norm:backward@bf16[*x4096]").prefetch, copies);
+  EXPECT_NE(scheduleOf("power_norm:forward@f32[*x4096]", "sm_100").prefetch, registers);
+  EXPECT_EQ(scheduleOf("power_norm:infer@f32[*x4096]").prefetch, copies) << "which was not measured";
+  EXPECT_EQ(scheduleOf("batch_norm:forward@bf16[*x4096]").prefetch, copies);
 }
 
 TEST(CudaSchedule, NoDefaultCountsOnBlocksOfTheGridThatASmallerDeviceCannotHold) {

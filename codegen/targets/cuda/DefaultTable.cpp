@@ -19,7 +19,10 @@ llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines) {
     if (!problem) return problem.takeError();
     auto schedule = parseSchedule(textAt(line, "schedule"));
     if (!schedule) return schedule.takeError();
-    table.push_back({*problem, *schedule});
+    const std::optional<int64_t> rowsMax = line.getInteger("rows_max");
+    if (rowsMax && *rowsMax < 1)
+      return llvm::createStringError("rows_max = " + std::to_string(*rowsMax) + "; legal: at least 1");
+    table.push_back({*problem, *schedule, rowsMax});
     return llvm::Error::success();
   });
   if (error) return error;
@@ -43,16 +46,20 @@ static bool isLike(const TableLine& line, const KernelTraits& traits) {
   const bool centered = line.problem.spec->center != Center::None;
   const bool backward = line.problem.entry == Entry::Backward;
   const int64_t vectors = backward || !centered ? 1 : 2, partials = !backward ? 0 : centered ? 2 : 1;
-  return traits.backward == backward && traits.reads == (backward ? 2 : 1) && traits.partials == partials &&
-         traits.vectorBytes == vectors * 4 && traits.dataBytes == bytes(line.problem.data);
+  const int64_t reads = (backward ? 2 : 1) + line.problem.spec->hasResidual(/*after=*/false);
+  // A backward waits for x and dy, whichever type scale has.
+  const int64_t f32 = vectors * 4, narrow = backward ? vectors * 2 : f32;
+  return traits.backward == backward && traits.reads == reads && traits.partials == partials &&
+         (traits.vectorBytes == f32 || traits.vectorBytes == narrow) &&
+         traits.dataBytes == bytes(line.problem.data);
 }
 
-std::optional<Schedule> measuredSchedule(const KernelTraits& traits, const Arch& arch) {
+const TableLine* measuredLine(const KernelTraits& traits, const Arch& arch, bool forFewRows) {
   for (const TableLine& line : tableOf(arch))
-    if (*line.problem.features == traits.width && isLike(line, traits) &&
-        !whyIllegal(traits, line.schedule, arch))
-      return line.schedule;
-  return std::nullopt;
+    if (*line.problem.features == traits.width && line.rowsMax.has_value() == forFewRows &&
+        isLike(line, traits) && !whyIllegal(traits, line.schedule, arch))
+      return &line;
+  return nullptr;
 }
 
 }  // namespace normc::codegen::cuda

@@ -80,6 +80,13 @@ static bool isMeasured(const KernelTraits& traits, const Arch& arch) {
          traits.operations <= kPlain && runBytes(traits) % arch.accessBytes == 0;
 }
 
+/// True if an H200 has measured such streams: PN forward, whose one phase over rows reads x once and sums per
+/// feature, of rows that begin at whole accesses.
+static bool isPlainStream(const KernelTraits& traits, const Arch& arch) {
+  return arch.number == 90 && traits.streamSums && !traits.backward && !traits.lines && !traits.rereads &&
+         !traits.mixed && traits.features * traits.dataBytes % arch.accessBytes == 0;
+}
+
 /// Returns what was fastest. A warp or less has 32 elements a thread of a short row. Of longer ones each
 /// thread has fewer, so that more rows are under way. Rows that are longer than a block have many again,
 /// because the blocks of a cluster wait for each other.
@@ -223,7 +230,7 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   if (traits.grouped && !traits.width && !traits.peelable) s.vector = 1;
   int64_t blocks = 2 * arch.multiprocessors;
   if (isMeasured(traits, arch))
-    if (const auto measured = measuredSchedule(traits, arch)) return *measured;
+    if (const auto* line = measuredLine(traits, arch, /*forFewRows=*/false)) return line->schedule;
   if (traits.lines) {
     if (!traits.width || traits.runPartials) {
       s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
@@ -291,15 +298,27 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   }
   s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
   if (!traits.streams || !arch.clusters()) return s;
-  // One wave of large blocks, which copy their next rows ahead.
+  // One wave of large blocks, which read their next rows ahead: into shared memory if a later phase reads x
+  // again.
   Schedule ahead = s;
   ahead.threads = 512, ahead.blocks = 1, ahead.prefetch = {Prefetch::Async, 1};
   ahead.chunks = std::clamp<int64_t>(arch.multiprocessors * columnsOf(s) / features, 1, 256);
+  if (isPlainStream(traits, arch)) {
+    Schedule once = ahead;
+    once.prefetch = {Prefetch::Registers, 1}, once.hints = 1;
+    if (!whyIllegal(traits, once, arch)) return once;
+  }
   return whyIllegal(traits, ahead, arch) ? s : ahead;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {
   return defaultSchedule(traitsOf(problem, strategy), arch, strategy);
+}
+
+std::optional<FewRows> scheduleForFewRows(const KernelTraits& traits, const Arch& arch) {
+  const auto* line = isMeasured(traits, arch) ? measuredLine(traits, arch, /*forFewRows=*/true) : nullptr;
+  if (!line) return std::nullopt;
+  return FewRows{line->schedule, *line->rowsMax};
 }
 
 int64_t rowsOfResident(const KernelTraits& traits, const Schedule& s) {

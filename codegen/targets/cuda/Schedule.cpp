@@ -309,6 +309,9 @@ KernelTraits traitsOf(KernelOp kernel) {
     const SlabKind kind = slab.getKind();
     const bool line = kind == SlabKind::Run, column = kind == SlabKind::Column;
     traits.streams |= kind == SlabKind::Stream;
+    traits.streamSums |= kind == SlabKind::Stream && llvm::any_of(slab.sweeps(), [](SweepOp sweep) {
+                           return !sweep.getPartials().empty();
+                         });
     traits.lines |= line;
     traits.columns |= column;
     traits.blocks |= kind == SlabKind::Block;

@@ -88,6 +88,7 @@ struct KernelTraits {
   int64_t columnSums = 0;           ///< values that the blocks of a cluster exchange for columns
   bool segmentColumns = false;      ///< a column ends with its segment
   bool f64Statistics = false;       ///< statistics in f64
+  bool streamSums = false;          ///< a stream leaves sums per feature
   bool rereads = false;             ///< a phase reads an X-sized tensor that one before it has read
   bool conditional = false;         ///< a sweep of a line has a condition
   bool bySegment = false;           ///< a phase is cut by segment
@@ -107,6 +108,14 @@ std::optional<std::string> whyIllegal(const KernelTraits&, const Schedule&, cons
 Schedule defaultSchedule(const KernelTraits&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
+
+/// A schedule that was measured to be faster than the default for calls of at most so many rows.
+struct FewRows {
+  Schedule schedule;
+  int64_t rowsMax;
+};
+/// Returns the one of lines; nothing if there is none.
+std::optional<FewRows> scheduleForFewRows(const KernelTraits&, const Arch&);
 
 /// Returns the number of rows up to which a kernel whose blocks have whole columns is faster than one that
 /// spreads them: rows stay in registers, and one launch of few blocks ends before three of many would.
