@@ -26,14 +26,16 @@ Json toJson(const RoofLaunch& launch) {
 }
 
 Json frameOf(const ProblemText& shape) {
-  return {{"kind", "bench"},
-          {"who", "normc"},
-          {"shape", shape.text()},
-          {"norm", shape.norm},
-          {"entry", name(shape.entry)},
-          {"dtype", name(shape.data)},
-          {"rows", *shape.rows},
-          {"features", *shape.features}};
+  Json frame = {{"kind", "bench"},
+                {"who", "normc"},
+                {"shape", shape.text()},
+                {"norm", shape.norm},
+                {"entry", name(shape.entry)},
+                {"dtype", name(shape.data)},
+                {"rows", *shape.rows},
+                {"features", *shape.features}};
+  if (shape.params != statisticsOf(shape.data)) frame["params"] = name(shape.params);
+  return frame;
 }
 
 std::string whyWrong(const CudaDevice& device, const Kernels& kernels, const ProblemText& shape) {

@@ -31,9 +31,11 @@ constexpr int64_t kColumnFeatures[] = {1000, 4095, 64, 127, 257};
 /// Bytes of a tensor in the second list: more than any second-level cache.
 constexpr int64_t kTensorBytes = 128 << 20;
 
-/// Sizes of norms of a residual stream, which models have in bf16.
-constexpr Size kResidual[] = {{16384, 4096}, {8192, 4096}, {4096, 8192}, {2048, 4096}, {4096, 16384}};
+/// Sizes that other libraries run, too: in bf16, with and without a residual stream, with scale and bias in
+/// f32 and in bf16, as models of other libraries have them.
+constexpr Size kOfModels[] = {{16384, 4096}, {8192, 4096}, {4096, 8192}, {2048, 4096}, {4096, 16384}};
 const char* const kResidualNorms[] = {"rms_norm_residual", "layer_norm_residual"};
+const char* const kRowNorms[] = {"rms_norm_residual", "layer_norm_residual", "rms_norm", "layer_norm"};
 
 bool perFeature(const std::string& norm) { return norm != "rms_norm" && norm != "layer_norm"; }
 
@@ -87,10 +89,14 @@ std::vector<ProblemText> allShapes(bool quick) {
       shapes.push_back(shapeOf("layer_norm", entry, DType::F32, {64, 128}));
     return shapes;
   }
-  for (const Size size : kResidual)
-    for (const char* norm : kResidualNorms)
-      for (const Entry entry : {Entry::Forward, Entry::Backward})
+  for (const Size size : kOfModels)
+    for (const Entry entry : {Entry::Forward, Entry::Backward}) {
+      for (const char* norm : kResidualNorms) shapes.push_back(shapeOf(norm, entry, DType::BF16, size));
+      for (const char* norm : kRowNorms) {
         shapes.push_back(shapeOf(norm, entry, DType::BF16, size));
+        shapes.back().params = DType::BF16;
+      }
+    }
   for (const DType data : {DType::BF16, DType::F32}) {
     for (Size size : kPublished) add(shapes, data, size, true);
     for (int64_t features : {1024, 768}) add(shapes, data, {65536, features}, true);

@@ -61,11 +61,11 @@ std::string tests(const std::vector<Json>& records) {
   return text + (shown ? "\n" : "");
 }
 
-/// Microseconds of everybody else on the same shape: the text of a cell.
+/// Microseconds of everybody else on the same shape, whose scale and bias are of bf16: the text of a cell.
 std::string othersOn(const std::string& shape, const std::vector<Json>& peers) {
   std::string text;
   for (const Json& peer : peers)
-    if (peer.value("shape", "") == shape && peer.contains("us"))
+    if (peer.value("shape", "") == shape.substr(0, shape.find('{')) && peer.contains("us"))
       text += format("%s%s %.2f", text.empty() ? "" : ", ", peer.value("who", "?").c_str(),
                      peer.at("us").at("median").get<double>());
   return text.empty() ? "-" : text;
@@ -102,7 +102,7 @@ std::string summary(const std::vector<Json>& rows) {
   for (const Json& r : rows)
     if (r.contains("of_roof") && !r.contains("wrong"))
       groups[r.at("norm").get<std::string>() + " " + r.at("entry").get<std::string>() + " " +
-             r.at("dtype").get<std::string>()]
+             r.at("dtype").get<std::string>() + (r.contains("params") ? ", params too" : "")]
           .push_back(r.at("of_roof").at("value"));
   if (groups.empty()) return "";
   std::string text =
