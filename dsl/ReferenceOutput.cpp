@@ -52,8 +52,9 @@ Tracked gatedWithResidual(const Call& call, At at, Tracked t) {
   return t;
 }
 
-// Returns the magnitude of the errors of o. An infinite o is exact: psi and its slope stand still there.
-double errorsOf(Tracked o) { return std::isinf(o.value) ? 0 : o.magnitude; }
+// Returns the magnitude of the errors of o. An infinite o is exact: psi and its slope stand still there. So
+// is one that is NaN: relu has the slope 0 there, and all other results are NaN.
+double errorsOf(Tracked o) { return std::isfinite(o.value) ? o.magnitude : 0; }
 
 Tracked slopeAt(const Call& call, Tracked o) {
   const Function at = functionAt(call.spec.activation, o.value);

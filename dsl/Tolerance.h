@@ -82,7 +82,7 @@
 //
 // relu has a corner instead of psi''. Where |o| is within the error of o either slope is right, so the error
 // of psi' is up to 1: its magnitude grows by 1 / unit, unit the relative error granted. An o that is 0
-// without any term has the slope 0. An infinite o has no error.
+// without any term has the slope 0. An infinite o has no error, nor has one that is NaN.
 #pragma once
 
 #include <cstdint>

@@ -265,6 +265,18 @@ TEST(ReferenceActivation, EitherSlopeIsRightAtTheCornerOfReluAlone) {
   EXPECT_EQ(slope.magnitude[0], 0);
 }
 
+// relu of NaN has the slope 0, so a sum with that element is as near as the sum of the others.
+TEST(ReferenceActivation, ANaNTakesNothingFromTheMagnitudeOfSums) {
+  Spec spec = identity(Activation::Relu);
+  spec.bias = true;
+  Layer layer(spec, {1, 3, 1});
+  layer.call.bias = {0};
+  layer.forward({std::numeric_limits<double>::quiet_NaN(), 2, 3});
+  const Quantity dbias = layer.backward({5, 7, -6}).outputs.at("dbias");
+  EXPECT_EQ(dbias.value[0], 1);
+  EXPECT_NEAR(dbias.magnitude[0], 13, 0.01);
+}
+
 // All that follows from the other slope is right too: the sums, and dx of the other elements.
 TEST(ReferenceActivation, TheOtherSlopeAtTheCornerReachesAllThatItEnters) {
   for (Spec spec : {layerNorm(), batchNorm()}) {
