@@ -82,10 +82,10 @@ double ratio(double want, double got, double bound, DType stored) {
   if (want == got) return 0;
   if (std::isinf(want)) return misplaced;
   if (std::isinf(got)) {
-    // The store overflows from half an ulp above the largest value on.
+    // The store overflows from half an ulp above the largest value on. A bound that is larger than the value
+    // may reach that on the other side of zero.
     const double overflow = largest(stored) + ulp(largest(stored), stored) / 2;
-    const bool reaches = std::signbit(got) == std::signbit(want) && std::abs(want) + bound >= overflow;
-    return reaches ? 0 : misplaced;
+    return (got > 0 ? want : -want) + bound >= overflow ? 0 : misplaced;
   }
   const double error = std::abs(got - want);
   return bound > 0 ? error / bound : misplaced;

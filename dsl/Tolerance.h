@@ -5,7 +5,8 @@
 //   |got - want| <= relative * magnitude + ulps * ulp(want) + floor
 //
 // where the magnitude comes with the reference value. NaN must meet NaN, an infinity the same infinity. A
-// finite value may meet an infinity only if the bound reaches beyond the largest value of the type.
+// finite value may meet an infinity only if the bound, around it, reaches beyond the largest value of the
+// type on the infinity's side of zero.
 //
 // How `relative` is derived, for statistics in f32 and u = 2^-24, half an ulp of 1:
 //

@@ -235,6 +235,15 @@ TEST(Compare, AcceptsTheOverflowOfTheStoredType) {
   EXPECT_FALSE(compare({{65530}, {65530}}, {-kInfinity}, tolerance).ok);
 }
 
+// Where terms cancel, the bound may be larger than the value, and reach overflow on both sides of zero.
+TEST(Compare, AcceptsTheOtherInfinityOnlyWhereTheBoundReachesIt) {
+  const Tolerance tolerance{.relative = 0x1p-10, .ulps = 0.51, .floor = 0, .stored = DType::F16};
+  EXPECT_TRUE(compare({{-1e6}, {0x1p40}}, {kInfinity}, tolerance).ok);
+  EXPECT_TRUE(compare({{1e6}, {0x1p40}}, {-kInfinity}, tolerance).ok);
+  EXPECT_FALSE(compare({{-1e6}, {0x1p30}}, {kInfinity}, tolerance).ok) << "1e6 - 2^20 is no overflow";
+  EXPECT_FALSE(compare({{-1e6}, {1e6}}, {kInfinity}, tolerance).ok);
+}
+
 TEST(Compare, RefusesAnotherLength) {
   const Agreement agreement = compare({{1, 2}, {1, 2}}, {1}, {});
   EXPECT_FALSE(agreement.ok);
