@@ -34,14 +34,15 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
       Schedule schedule = defaultSchedule(traits, arch_, strategy);
       if (!list.empty() && traits.backward) leaveRoom(schedule, arch_);
       if (cuda::whyIllegal(traits, schedule, arch_)) continue;
-      // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves two
-      // launches. The update of nu, for a vector of features, asks for more registers than there are.
       if (list.empty()) {
         list.push_back({schedule.text()});
         if (const auto few = scheduleForFewRows(traits, arch_))
           list.push_back({few->schedule.text(), {.rowsMax = few->rowsMax}});
-      } else if (traits.sweepsColumnsTwice && !traits.updatesState)
+      } else if (traits.sweepsColumnsTwice && !traits.updatesState) {
+        // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves
+        // two launches. The update of nu, for a vector of features, asks for more registers than there are.
         list.push_back({schedule.text(), {.rowsMax = rowsOfResident(traits, schedule)}});
+      }
     }
     return list;
   }

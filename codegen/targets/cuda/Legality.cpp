@@ -95,9 +95,8 @@ static std::optional<std::string> whyNotHeld(const KernelTraits& traits, const S
             : s.tile == 0     ? "no run of this kernel stays in registers"
                               : "rows of " + number(traits.width) + " features begin anywhere") +
            "; legal: 0";
-  const int64_t room = roomOf(traits, s, arch) - dynamicBytes(traits, s) +
-                       sharedVectorBytes(s, traits.heldBytes),
-                bytes = sharedVectorBytes(s, traits.heldBytes);
+  const int64_t bytes = sharedVectorBytes(s, traits.heldBytes), others = dynamicBytes(traits, s) - bytes,
+                room = roomOf(traits, s, arch) - others;
   if (bytes <= room) return std::nullopt;
   return hold + ": " + number(traits.heldBytes) +
          " bytes of scale and bias for each feature that a block has take " + number(bytes) + "; " +
