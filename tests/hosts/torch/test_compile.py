@@ -1,5 +1,7 @@
 """torch.compile: one graph, the bits of eager code, no compilation for each number of rows, no warnings."""
 
+import subprocess
+import sys
 import warnings
 
 import normc.torch as nt
@@ -140,3 +142,9 @@ def test_channels_last():
     with torch.no_grad():
         y = compiled(x)
         assert torch.equal(y, module(x)) and y.stride() == x.stride()
+
+
+def test_an_import_leaves_the_compiler_of_torch_out():
+    """torch._dynamo takes as long to import as torch; code that compiles nothing does not need it."""
+    program = "import sys, normc.torch; sys.exit('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

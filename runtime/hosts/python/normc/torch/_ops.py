@@ -46,7 +46,13 @@ def facts(norm, entry, x, parameter=None, mask=None):
 def constant(function):
     """Returns a function that keeps its results, and that a trace of torch.compile runs."""
     kept = functools.lru_cache(maxsize=None)(function)
-    return torch.compiler.assume_constant_result(lambda *arguments: kept(*arguments))
+
+    def called(*arguments):
+        return kept(*arguments)
+
+    # torch.compiler.assume_constant_result sets this too, but it imports torch._dynamo, which takes as long as torch.
+    called._dynamo_marked_constant = True
+    return called
 
 
 def served(text, types):
