@@ -65,11 +65,30 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, llvm::StringRe
   pipeline.run(module, o.modules);
 }
 
+namespace {
+
+/// Passes of code generation, without those of one name.
+class PassesWithout : public llvm::legacy::PassManager {
+ public:
+  explicit PassesWithout(llvm::StringRef name) : name_(name) {}
+  void add(llvm::Pass* pass) override {
+    if (pass->getPassName() == name_)
+      delete pass;
+    else
+      PassManager::add(pass);
+  }
+
+ private:
+  llvm::StringRef name_;
+};
+
+}  // namespace
+
 llvm::Expected<std::string> emit(llvm::Module& module, llvm::TargetMachine& machine,
-                                 llvm::CodeGenFileType kind) {
+                                 llvm::CodeGenFileType kind, llvm::StringRef without) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
+  PassesWithout passes(without);
   if (machine.addPassesToEmitFile(passes, out, nullptr, kind))
     return llvm::createStringError("LLVM cannot emit code for " + machine.getTargetCPU().str());
   passes.run(module);

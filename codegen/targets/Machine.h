@@ -25,6 +25,9 @@ void layOut(llvm::Module&, const llvm::TargetMachine&);
 /// Runs these passes, in the syntax of `opt -passes`, after those that the target requires to be first. No
 /// library function is assumed, so no loop becomes a library call.
 void optimize(llvm::Module&, llvm::TargetMachine&, llvm::StringRef passes);
-llvm::Expected<std::string> emit(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType);
+/// Returns machine code. `without`: LLVM's name of a pass of code generation that is left out, with the
+/// analyses that it alone needs.
+llvm::Expected<std::string> emit(llvm::Module&, llvm::TargetMachine&, llvm::CodeGenFileType,
+                                 llvm::StringRef without = {});
 
 }  // namespace normc::codegen

@@ -3,9 +3,7 @@
 #include "codegen/targets/Machine.h"
 #include "codegen/targets/TemporaryFile.h"
 #include "codegen/targets/Unavailable.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/OptBisect.h"
 #include "llvm/Support/Program.h"
 #include "mlir/Target/LLVMIR/Export.h"
 
@@ -15,27 +13,22 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(const Isa&
   return machineFor({isa.triple, isa.cpu.str(), isa.features.str()});
 }
 
-/// The passes of O3 that matter for these kernels, in about half of its time; code is as large and as fast.
+/// The passes of O3 that change these kernels, in less than half of its time; code is as large and as fast.
 /// Phases are functions that entry points call: what is simplified before it is inlined is not simplified in
 /// each of them. Loops are vectors already and as long as the schedule wants them, so nothing vectorizes or
 /// unrolls them. At the end a constant part of an index moves to the address.
 static constexpr llvm::StringLiteral kPasses =
-    "function(simplifycfg,sroa<modify-cfg>,early-cse,instcombine<no-verify-fixpoint>,simplifycfg),"
-    "cgscc(inline,function-attrs),deadargelim,globaldce,"
+    "function(simplifycfg,early-cse,instcombine<no-verify-fixpoint>),"
+    "cgscc(inline),deadargelim,"
     "function("
-    "sroa<modify-cfg>,early-cse<memssa>,jump-threading,correlated-propagation,simplifycfg,"
+    "early-cse<memssa>,jump-threading,correlated-propagation,simplifycfg,"
     "instcombine<no-verify-fixpoint>,simplifycfg,reassociate,"
-    "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate<header-duplication>,"
+    "loop-mssa(loop-simplifycfg,licm<no-allowspeculation>,loop-rotate<header-duplication>,"
     "licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>),"
-    "simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion),"
-    "sroa<modify-cfg>,vector-combine,gvn,instcombine<no-verify-fixpoint>,jump-threading,correlated-"
-    "propagation,"
-    "adce,loop-mssa(licm<allowspeculation>),"
+    "simplifycfg,loop(indvars),vector-combine,gvn,instcombine<no-verify-fixpoint>,"
+    "jump-threading,correlated-propagation,loop-mssa(licm<allowspeculation>),"
     "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
-    "instcombine<no-verify-fixpoint>,infer-alignment,"
-    "simplifycfg<forward-switch-cond;switch-range-to-icmp;switch-to-lookup;no-keep-loops;hoist-common-insts;"
-    "sink-common-insts>,"
-    "instsimplify,loop-mssa(licm<allowspeculation>),instsimplify,"
+    "instcombine<no-verify-fixpoint>,infer-alignment,loop-mssa(licm<allowspeculation>),"
     "simplifycfg<switch-range-to-icmp;hoist-common-insts;sink-common-insts>,"
     "separate-const-offset-from-gep,early-cse)";
 
@@ -57,26 +50,13 @@ llvm::Expected<std::unique_ptr<llvm::Module>> optimizedLlvm(mlir::ModuleOp modul
   return ir;
 }
 
-namespace {
-
-struct WithoutStrengthReduction : llvm::OptPassGate {
-  bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
-    return pass != "Loop Strength Reduction";
-  }
-};
-
-}  // namespace
-
 llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit kind, bool reducesStrength) {
   auto machine = machineOf(isa);
   if (!machine) return machine.takeError();
-  WithoutStrengthReduction gate;
-  llvm::OptPassGate& usual = ir.getContext().getOptPassGate();
-  if (!reducesStrength && llvm::Triple(isa.triple).isX86()) ir.getContext().setOptPassGate(gate);
-  llvm::scope_exit reset([&] { ir.getContext().setOptPassGate(usual); });
+  const bool without = !reducesStrength && llvm::Triple(isa.triple).isX86();
   return emit(ir, **machine,
-              kind == Emit::Object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile);
+              kind == Emit::Object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile,
+              without ? "Loop Strength Reduction" : "");
 }
 
 //===-- Linking -----------------------------------------------------------------===//
