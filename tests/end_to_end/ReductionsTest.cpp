@@ -21,7 +21,9 @@
 #include "llvm/IR/Module.h"
 #include "runtime/abi/Isa.h"
 #include "runtime/abi/kernel.h"
+#include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/Demand.h"
 
 namespace normc::codegen {
 namespace {
@@ -355,31 +357,47 @@ TEST(Reductions, LargestOverTheTasksThatShareARow) {
   }
 }
 
-TEST(Reductions, LargestByHalide) {
+struct ByHalide {
+  Shape shape;
+  bool scalarTail;
+};
+class ReductionsByHalide : public testing::TestWithParam<ByHalide> {};
+
+TEST_P(ReductionsByHalide, OfTheLargest) {
+  const auto& [shape, scalarTail] = GetParam();
   auto generator = halide::findGenerator();
   if (!generator) GTEST_SKIP() << llvm::toString(generator.takeError());
+  const Problem problem = problemOf(shape.problem);
+  halide::Schedule schedule = halide::defaultSchedule(problem, hostIsa(), Strategy::Resident);
+  schedule.scalarTail = scalarTail, schedule.unroll = scalarTail ? 1 : 2;
+  SCOPED_TRACE(shape.problem + ", " + schedule.text());
+  const Loaded kernel(shape, *generator, schedule);
+  for (int64_t features : {4, 28, 132, 1000})
+    for (int64_t rows : {1, 5, 40, 300})
+      expectExact(kernel, drawn(problem.segmented ? 3 : 1, rows, features, unsigned(rows)), {128, 2048});
+  if (shape.per != kRow) return;
+  Batch spoiled = drawn(1, 11, 37, 7);
+  spoiled.x[0] = spoiled.x[5 * 37 + 36] = spoiled.x[10 * 37 + 20] = kNaN;
+  for (size_t i = 37; i < 3 * 37; ++i) spoiled.x[i] = i % 37 == 20 ? 0.0f : -0.0f;
+  for (size_t i = 3 * 37; i < 4 * 37; ++i) spoiled.x[i] = -kInfinity;
+  spoiled.x[4 * 37 + 9] = kInfinity;
+  expectExact(kernel, spoiled, {4, 11});
+}
+
+/// The sample has each shape with one kind of tail, the kinds in turn.
+Divided<ByHalide> byHalide() {
   std::vector<Shape> shapes = everyKind();
   shapes.push_back({"layer_norm:infer@f32[*x*]", kRow, kRow});
   shapes.push_back({"layer_norm:infer@bf16[*x*]", kRow, kRow});
-  for (const Shape& shape : shapes)
-    for (bool scalarTail : {false, true}) {
-      const Problem problem = problemOf(shape.problem);
-      halide::Schedule schedule = halide::defaultSchedule(problem, hostIsa(), Strategy::Resident);
-      schedule.scalarTail = scalarTail, schedule.unroll = scalarTail ? 1 : 2;
-      SCOPED_TRACE(shape.problem + ", " + schedule.text());
-      const Loaded kernel(shape, *generator, schedule);
-      for (int64_t features : {4, 28, 132, 1000})
-        for (int64_t rows : {1, 5, 40, 300})
-          expectExact(kernel, drawn(problem.segmented ? 3 : 1, rows, features, unsigned(rows)), {128, 2048});
-      if (shape.per != kRow) continue;
-      Batch spoiled = drawn(1, 11, 37, 7);
-      spoiled.x[0] = spoiled.x[5 * 37 + 36] = spoiled.x[10 * 37 + 20] = kNaN;
-      for (size_t i = 37; i < 3 * 37; ++i) spoiled.x[i] = i % 37 == 20 ? 0.0f : -0.0f;
-      for (size_t i = 3 * 37; i < 4 * 37; ++i) spoiled.x[i] = -kInfinity;
-      spoiled.x[4 * 37 + 9] = kInfinity;
-      expectExact(kernel, spoiled, {4, 11});
-    }
+  Divided<ByHalide> all;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    for (bool scalarTail : {false, true})
+      (scalarTail == (i % 2 == 1) ? all.sample : all.rest).push_back({shapes[i], scalarTail});
+  return all;
 }
+NORMC_INSTANTIATE_SAMPLE(Kinds, ReductionsByHalide, byHalide(), [](const auto& info) {
+  return testName(info.param.shape.problem) + (info.param.scalarTail ? "_scalar_tail" : "");
+});
 
 TEST(Reductions, NaNStaysInItsRow) {
   for (const char* type : {"f32", "bf16"}) {

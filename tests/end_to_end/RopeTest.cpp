@@ -4,6 +4,7 @@
 
 #include "codegen/plan/Planner.h"
 #include "tests/Sample.h"
+#include "tests/end_to_end/Demand.h"
 #include "tests/end_to_end/WithClauses.h"
 
 namespace normc {
@@ -18,21 +19,18 @@ struct Turn {
   const char *name, *text;
 };
 
-class Rope : public testing::TestWithParam<std::tuple<Norm, Turn>> {};
+using Case = std::tuple<Norm, Turn, std::string>;  ///< and the entry and the type
+
+class Rope : public testing::TestWithParam<Case> {};
 
 TEST_P(Rope, PassesTheGate) {
-  const auto& [norm, turn] = GetParam();
-  int kernels = 0;
-  for (const char* call :
-       {":forward@f32", ":backward@f32", ":infer@bf16", ":backward@bf16", ":forward@f64"}) {
-    const auto problem = problemWith(norm.text, turn.text, std::string(call) + norm.shape + norm.options);
-    ASSERT_TRUE(problem);
-    for (const Strategy strategy : codegen::cpu::strategies(*problem)) {
-      expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy));
-      ++kernels;
-    }
-  }
-  EXPECT_GE(kernels, 5);
+  const auto& [norm, turn, call] = GetParam();
+  const auto problem = problemWith(norm.text, turn.text, ":" + call + norm.shape + norm.options);
+  ASSERT_TRUE(problem);
+  const auto strategies = codegen::cpu::strategies(*problem);
+  EXPECT_FALSE(strategies.empty());
+  for (const Strategy strategy : strategies)
+    expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy));
 }
 
 // Runs of 40 features end inside vectors, those of 64 do not; 8 of 24 are shorter than some vectors.
@@ -50,18 +48,24 @@ const Turn kTurns[] = {{"Half", "rope half(groups = 3)"},
                         "modulate scale, shift, per = row; rope half(groups = 6); gate silu; residual after; "
                         "activation tanh"}};
 
-/// Half of all norms with all turns is the sample: no two that follow each other meet the same.
-Divided<std::tuple<Norm, Turn>> cases() {
-  Divided<std::tuple<Norm, Turn>> all;
-  for (size_t norm = 0; norm < std::size(kNorms); ++norm)
-    for (size_t turn = 0; turn < std::size(kTurns); ++turn)
-      ((norm + turn) % 2 ? all.rest : all.sample).push_back({kNorms[norm], kTurns[turn]});
-  return all;
+const char* const kCalls[] = {"forward@f32", "backward@f32", "infer@bf16", "backward@bf16", "forward@f64"};
+
+/// In the sample each norm meets each turn and each call, and these each other.
+Divided<Case> cases() {
+  std::vector<Case> all;
+  for (const Norm& norm : kNorms)
+    for (const Turn& turn : kTurns)
+      for (const char* call : kCalls) all.push_back({norm, turn, call});
+  return divided(all, [](const Case& c) {
+    return Properties{std::get<0>(c).name, std::get<1>(c).name, std::get<2>(c)};
+  });
 }
 
-NORMC_INSTANTIATE_SAMPLE(Norms, Rope, cases(), [](const auto& info) {
-  return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name;
-});
+std::string caseName(const testing::TestParamInfo<Case>& info) {
+  const auto& [norm, turn, call] = info.param;
+  return testName(std::string(norm.name) + turn.name + "_" + call);
+}
+NORMC_INSTANTIATE_SAMPLE(Norms, Rope, cases(), caseName);
 
 TEST(Rope, ServesAnyNumberOfFeatures) {
   for (const char* turn : {"rope half(groups = 2)", "rope interleaved"})

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/normc.hpp"
+#include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/Demand.h"
 #include "tests/end_to_end/Questions.h"
 
 namespace normc {
@@ -124,11 +126,16 @@ INSTANTIATE_TEST_SUITE_P(Norms, Runs,
                                          "mabn:forward@f64[*x*x*]{layout=channels_first}"));
 
 /// Rows with layout channels_first: pieces that are shorter than a vector, begin within cache lines, or are
-/// several; tasks that begin within segments, or take many.
-class AcrossChannels : public testing::TestWithParam<const char*> {};
+/// several; tasks that begin within segments, or take many. Each turn pairs the processors with other numbers
+/// of pieces side by side.
+struct Crossing {
+  const char* problem;
+  size_t turn;
+};
+class AcrossChannels : public testing::TestWithParam<Crossing> {};
 
 TEST_P(AcrossChannels, ServesEveryShape) {
-  const Problem problem = problemOf(GetParam());
+  const Problem problem = problemOf(GetParam().problem);
   const std::vector<gate::Question> questions = questionsOfCalls(problem, {Extents{1, 1000, 8},
                                                                            {2, 2300, 12},
                                                                            {3, 200, 516},
@@ -140,28 +147,40 @@ TEST_P(AcrossChannels, ServesEveryShape) {
                                                                            {2, 96, 132},
                                                                            {0, 9, 8},
                                                                            {4, 0, 8}});
-  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
-    const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
-    for (int64_t together : {1, 2, 8}) {
-      auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident);
-      schedule.grain = 100 / together, schedule.rows = together, schedule.stream = 8 / together;
-      schedule.unroll = together == 2 ? 2 : 1;
-      auto kernel = compiled(problem, schedule, isa);
-      ASSERT_TRUE(kernel->plan) << kernel->error;
-      SCOPED_TRACE(schedule.text());
-      expectRight(problem, *kernel, questions);
-    }
+  constexpr const char* kSets[] = {"x86-64-v3", "host:zen4", "host:cove"};
+  constexpr int64_t kTogether[] = {1, 2, 8};
+  for (size_t i = 0; i < std::size(kSets); ++i) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(kSets[i]));
+    const int64_t together = kTogether[(i + GetParam().turn) % std::size(kTogether)];
+    auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident);
+    schedule.grain = 100 / together, schedule.rows = together, schedule.stream = 8 / together;
+    schedule.unroll = together == 2 ? 2 : 1;
+    auto kernel = compiled(problem, schedule, isa);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    SCOPED_TRACE(schedule.text());
+    expectRight(problem, *kernel, questions);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Norms, AcrossChannels,
-                         testing::Values("layer_norm:forward@f32[*x*x*]{layout=channels_first}",
-                                         "layer_norm:backward@f32[*x*x*]{layout=channels_first}",
-                                         "layer_norm:forward@bf16[*x*x*]{layout=channels_first,mask}",
-                                         "layer_norm:backward@f16[*x*x*]{layout=channels_first,mask}",
-                                         "rms_norm:backward@f64[*x*x*]{layout=channels_first}",
-                                         "group_norm:forward@f32[*x*x*]{groups=4,layout=channels_first}",
-                                         "group_norm:backward@bf16[*x*x*]{groups=4,layout=channels_first}",
-                                         "group_scaling:infer@f16[*x*x*]{groups=4,layout=channels_first}"));
+
+/// The sample has one turn of each problem, and all turns.
+Divided<Crossing> crossings() {
+  constexpr const char* kProblems[] = {"layer_norm:forward@f32[*x*x*]{layout=channels_first}",
+                                       "layer_norm:backward@f32[*x*x*]{layout=channels_first}",
+                                       "layer_norm:forward@bf16[*x*x*]{layout=channels_first,mask}",
+                                       "layer_norm:backward@f16[*x*x*]{layout=channels_first,mask}",
+                                       "rms_norm:backward@f64[*x*x*]{layout=channels_first}",
+                                       "group_norm:forward@f32[*x*x*]{groups=4,layout=channels_first}",
+                                       "group_norm:backward@bf16[*x*x*]{groups=4,layout=channels_first}",
+                                       "group_scaling:infer@f16[*x*x*]{groups=4,layout=channels_first}"};
+  Divided<Crossing> all;
+  for (size_t i = 0; i < std::size(kProblems); ++i)
+    for (size_t turn = 0; turn < 3; ++turn)
+      (turn == i % 3 ? all.sample : all.rest).push_back({kProblems[i], turn});
+  return all;
+}
+NORMC_INSTANTIATE_SAMPLE(Norms, AcrossChannels, crossings(), [](const auto& info) {
+  return testName(info.param.problem) + "_" + std::to_string(info.param.turn);
+});
 
 class TallTensor : public testing::TestWithParam<const char*> {};
 
@@ -199,32 +218,43 @@ TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
   }
 }
 
-TEST(LongSums, OfLongRunsKeepTheirDigitsInTheKernelThatThePackageChooses) {
-  for (const std::string name : {"batch_norm:forward", "batch_norm:backward"}) {
-    const std::string layout = "{layout=channels_first}";
-    const Problem problem = problemOf(name + "@f32[*x3x*]" + layout);
-    for (const auto& [segments, rows] : {std::pair<int64_t, int64_t>{1, 1500001}, {20, 40003}}) {
-      std::vector<gate::Trial> trials;
-      for (const HardInput data : {HardInput::OutlierRow, HardInput::Mean1000})
-        trials.push_back({.extents = {segments, rows, 3}, .data = data, .step = 2});
-      const std::vector<gate::Question> questions = questionsOf(problem, trials);
-      for (const char* target : {"host", "x86-64-v3"}) {
-        const std::string bytes = llvm::cantFail(codegen::buildPackage(
-            codegen::defaultJobs(problem, llvm::cantFail(codegen::findTarget(target)))));
-        host::Context context;
-        host::Package package(context, bytes.data(), bytes.size());
-        const host::Plan plan(
-            package, name + "@f32[" + std::to_string(segments) + "x3x" + std::to_string(rows) + "]" + layout,
-            normc_request{});
-        EXPECT_NE(plan.describe().find("schedule: resident,"), std::string::npos) << plan.describe();
-        for (const gate::Question& question : questions) {
-          const gate::Verdict verdict = gate::judge(plan.get(), problem, question);
-          EXPECT_TRUE(verdict.ok) << target << " " << verdict.text;
-        }
-      }
+using LongRun = std::tuple<std::string, std::pair<int64_t, int64_t>>;  ///< norm and entry; segments, rows
+
+class LongRuns : public testing::TestWithParam<LongRun> {};
+
+TEST_P(LongRuns, KeepTheirDigitsInTheKernelThatThePackageChooses) {
+  const auto& [name, sizes] = GetParam();
+  const auto& [segments, rows] = sizes;
+  const std::string layout = "{layout=channels_first}";
+  const Problem problem = problemOf(name + "@f32[*x3x*]" + layout);
+  std::vector<gate::Trial> trials;
+  for (const HardInput data : {HardInput::OutlierRow, HardInput::Mean1000})
+    trials.push_back({.extents = {segments, rows, 3}, .data = data, .step = 2});
+  const std::vector<gate::Question> questions = questionsOf(problem, trials);
+  for (const char* target : {"host", "x86-64-v3"}) {
+    const std::string bytes = llvm::cantFail(
+        codegen::buildPackage(codegen::defaultJobs(problem, llvm::cantFail(codegen::findTarget(target)))));
+    host::Context context;
+    host::Package package(context, bytes.data(), bytes.size());
+    const host::Plan plan(
+        package, name + "@f32[" + std::to_string(segments) + "x3x" + std::to_string(rows) + "]" + layout,
+        normc_request{});
+    EXPECT_NE(plan.describe().find("schedule: resident,"), std::string::npos) << plan.describe();
+    for (const gate::Question& question : questions) {
+      const gate::Verdict verdict = gate::judge(plan.get(), problem, question);
+      EXPECT_TRUE(verdict.ok) << target << " " << verdict.text;
     }
   }
 }
+/// The sample has each entry, and each length.
+const std::pair<int64_t, int64_t> kLong{1, 1500001}, kSeveral{20, 40003};
+const Divided<LongRun> kLongRuns{{{"batch_norm:forward", kLong}, {"batch_norm:backward", kSeveral}},
+                                 {{"batch_norm:forward", kSeveral}, {"batch_norm:backward", kLong}}};
+std::string longRunName(const testing::TestParamInfo<LongRun>& info) {
+  const auto& [name, sizes] = info.param;
+  return testName(name) + "_" + std::to_string(sizes.first) + "x" + std::to_string(sizes.second);
+}
+NORMC_INSTANTIATE_SAMPLE(Columns, LongRuns, kLongRuns, longRunName);
 
 TEST(LongSums, DownTheColumnsOfSplitRowsKeepTheirDigits) {
   for (const char* text : {"layer_norm:backward@f32[*x1537]", "rms_norm:backward@f32[*x2048]",
