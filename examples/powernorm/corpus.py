@@ -23,7 +23,7 @@ BLOCK = 4096  # bytes of text that go into one split together
 CYCLE = 20  # of 20 neighbouring blocks, the last but one is valid and the last is test
 
 
-def _unpacked(package, cache):
+def unpacked(package, cache):
     """Returns the folder in which a package lies unpacked; fetches it if it is not there."""
     folder = cache / package
     if not (folder / "complete").exists():
@@ -37,7 +37,7 @@ def _unpacked(package, cache):
 
 def _text(package, cache):
     """Returns the text of a package: its files in the order of their names, each once."""
-    folder = _unpacked(package, cache)
+    folder = unpacked(package, cache)
     files = [path for path in sorted(folder.glob(PATTERNS[package])) if path.is_file() and not path.is_symlink()]
     if package == "fortunes":
         files = [path for path in files if not path.suffix]  # the others are indices

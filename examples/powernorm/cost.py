@@ -5,8 +5,8 @@ import time
 import torch
 
 import norms
+from language import loss_of
 from model import Decoder
-from training import loss_of
 
 NORMS = ("ln", "rms", "bn", "pnv", "pn", "pn_released", "pn_composed", "ln_torch")
 

@@ -7,6 +7,9 @@ from evidence import DESIGN, EQUAL, UNSTABLE, compared, interval, is_below_zero,
 from settings import TITLES
 
 
+TRANSLATION, MIXED = "Translation: ", "Translation, batches of all lengths: "
+
+
 class Finding(typing.NamedTuple):
     claim: str
     source: str  # in the paper
@@ -18,17 +21,19 @@ def decided(holds):
     return "supported" if holds else "contradicted"
 
 
-def order(data):
-    """The order of Tables 1 and 2, and the released form of PN."""
-    found = []
-    for better, worse in (
-        ("pn", "ln"), ("ln", "pnv"), ("pnv", "bn"), ("pn", "bn"), ("pn_released", "ln"), ("pn_released", "pn"),
-    ):  # fmt: skip
-        source = "A.1, released code" if better == "pn_released" else "Tables 1, 2"
-        parts = [ordered(data, better, worse, placement) for placement in ("post", "pre")]
-        told = "loss of the first minus that of the second. " + "; ".join(part[0] for part in parts)
-        verdict = joined(part[1] for part in parts)
-        found.append(Finding(f"{TITLES[better]} is better than {TITLES[worse]}", source, told, verdict))
+ORDERS = (("pn", "ln"), ("ln", "pnv"), ("pnv", "bn"), ("pn", "bn"), ("pn_released", "ln"), ("pn_released", "pn"))
+
+
+def order(data, source, task="", placements=("post", "pre")):
+    """The order of a table of the paper, and the released form of PN. task: how the claims begin."""
+    found, norms = [], {row["norm"] for row in data.runs}
+    for better, worse in ORDERS:
+        if better in norms:
+            place = "A.1, released code" if better == "pn_released" else source
+            parts = [ordered(data, better, worse, placement) for placement in placements]
+            told = "loss of the first minus that of the second. " + "; ".join(part[0] for part in parts)
+            verdict = joined(part[1] for part in parts)
+            found.append(Finding(f"{task}{TITLES[better]} is better than {TITLES[worse]}", place, told, verdict))
     return found
 
 
@@ -80,10 +85,10 @@ def batches(data):
     return found
 
 
-def gap(data):
-    """What inference with running statistics costs BN, PN-V and PN."""
+def gap(data, task="", placements=("post", "pre")):
+    """What inference with running statistics costs BN, PN-V and PN. task: how the claim begins."""
     told, verdicts = [], []
-    for placement in ("post", "pre"):
+    for placement in placements:
         for norm in ("bn", "pnv", "pn"):
             running, of_batch = data.losses(norm, placement), data.losses(norm, placement, "test_of_batch")
             triple = interval([running[seed] - of_batch[seed] for seed in running])
@@ -91,7 +96,7 @@ def gap(data):
             told.append(f"{DESIGN[placement]}, {TITLES[norm]}: {shown(triple)}")
             verdicts += [verdict] if norm == "bn" else []
     how = "loss with running statistics minus that with those of a batch as large as in training. "
-    claim = "BN is worse with running statistics than with those of the batch"
+    claim = f"{task}BN is worse with running statistics than with those of the batch"
     return [Finding(claim, "section 3", how + "; ".join(told), joined(verdicts))]
 
 
@@ -177,6 +182,9 @@ def costs(data):
     return found
 
 
-def all_findings(data):
-    parts = (order, variation, batches, gap, identities, theorems, costs)
-    return [finding for part in parts for finding in part(data)]
+def all_findings(data, translated, mixed):
+    """translated, mixed: the same of the runs that translate, with batches of equal and of all lengths."""
+    of_mixed = MIXED, ("post",)
+    orders = [*order(data, "Table 2"), *order(translated, "Table 1", TRANSLATION), *order(mixed, "Table 1", *of_mixed)]
+    gaps = [*gap(data), *gap(translated, TRANSLATION), *gap(mixed, *of_mixed)]
+    return [*orders, *variation(data), *batches(data), *gaps, *identities(data), *theorems(data), *costs(data)]

@@ -3,119 +3,89 @@
 report.py FOLDER
 """
 
-import json
-import math
 import pathlib
 import sys
 
-from evidence import DESIGN, Data, interval, shown
+import machine
+import tables
+from evidence import DESIGN, Data, interval
 from findings import Finding, all_findings
 from plots import plots
-from rawdata import CLOSE, best_rates, close_rates, read
+from rawdata import read
 from settings import TITLES
 
 
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows] + [""]
-
-
-def losses(data, rates, norms, tokens):
-    rows, ranked = [], []
-    for placement in ("post", "pre"):
-        means = {norm: interval(list(data.losses(norm, placement).values()))[0] for norm in norms}
-        ranks = sorted((norm for norm in norms if math.isfinite(means[norm])), key=means.get)
-        ranked.append(f"{DESIGN[placement]}: {', '.join(TITLES[norm] for norm in ranks)}")
-        for norm in norms:
-            runs = [
-                row
-                for row in data.runs
-                if (row["experiment"], row["norm"], row["placement"]) == ("main", norm, placement)
-            ]
-            cells = [shown(interval([row[column] for row in runs])) for column in ("valid", "test", "test_of_batch")]
-            head = DESIGN[placement], TITLES[norm], f"{rates[norm, placement, tokens]:g}", len(runs)
-            rows.append((*head, sum(row["diverged"] > 0 for row in runs), *cells))
-    titles = ("placement", "norm", "rate", "runs", "diverged", "valid", "test", "test, statistics of the batch")
-    return table(titles, rows) + ["From the least mean on test to the largest, " + "; ".join(ranked) + ".", ""]
-
-
-def search(data, rates):
-    """The grid of learning rates. Says where the best one is at its edge."""
-    runs = [row for row in data.runs if row["experiment"] == "search"]
-    grid = sorted({row["rate"] for row in runs})
-    found = {(row["norm"], row["placement"], row["tokens"], row["rate"]): row["valid"] for row in runs}
-    rows, edges = [], []
-    close = [
-        f"{TITLES[norm]} {DESIGN[placement]} with {tokens} bytes ({rates[norm, placement, tokens]:g}, but also "
-        f"{', '.join(f'{other:g}' for other in others)})"
-        for (norm, placement, tokens), others in close_rates(data.runs).items()
-    ]
-    for (norm, placement, tokens), best in rates.items():
-        cells = [found.get((norm, placement, tokens, rate), math.nan) for rate in grid]
-        marks = [f"**{cell:.4f}**" if rate == best else f"{cell:.4f}" for rate, cell in zip(grid, cells)]
-        rows.append((tokens, DESIGN[placement], TITLES[norm], *marks))
-        if best in (grid[0], grid[-1]):
-            edges.append(f"{TITLES[norm]} {DESIGN[placement]} with {tokens} bytes ({best:g})")
-    told = f"At an edge of the grid is the best rate of {', '.join(edges)}." if edges else "No best rate is at an edge."
-    if close:
-        told += (
-            f" One run does not decide between rates that differ by less than {CLOSE}: {'; '.join(close)}. Differences of "
-            "losses that need these rates are open above."
-        )
-    return table(("bytes a step", "placement", "norm", *(f"{rate:g}" for rate in grid)), sorted(rows)) + [told, ""]
-
-
-def of_batches(data):
-    """Fig. 5. The runs of the form's own batch are those of the table of losses."""
-    norms = list(dict.fromkeys(row["norm"] for row in data.runs if row["experiment"] == "batch"))
-    runs = [row for row in data.runs if row["experiment"] in ("main", "batch") and row["placement"] == "post"]
-    sizes = sorted({row["tokens"] for row in runs})
-    series = {
-        TITLES[norm]: [
-            interval([row["test"] for row in runs if (row["norm"], row["tokens"]) == (norm, size)]) for size in sizes
-        ]
-        for norm in norms
+def translation(translated, mixed, columns):
+    """Losses, learning rates, and how much the sources help. columns: of the other losses."""
+    columns = {**columns, "test_exchanged": "test, sources exchanged"}
+    cases = dict.fromkeys((row["norm"], row["placement"]) for row in translated.runs if row["experiment"] == "main")
+    means = {
+        case: [interval(list(translated.losses(*case, column).values()))[0] for column in ("test", "test_exchanged")]
+        for case in cases
     }
-    rows = [(name, *(shown(triple) for triple in triples)) for name, triples in series.items()]
-    return table(("norm", *(f"{size} bytes a step" for size in sizes)), rows), (sizes, series)
+    (norm, placement), (best, exchanged) = min(means.items(), key=lambda item: (item[1][0] != item[1][0], item[1]))
+    return [
+        "Bits a byte of the German text, given the English one and the bytes before. *Sources exchanged*: each text gets "
+        f"the source of another one of about its length. {TITLES[norm]} {DESIGN[placement]}, the best of the first table, "
+        f"then has {exchanged:.4f} in place of {best:.4f}. The paper compares BLEU. With {best:.4f} bits a byte the byte "
+        f"that is to be found has a probability of {2**-best:.2f} in the geometric mean, too little for whole sentences, "
+        "so losses are compared.",
+        "",
+        "The texts of a batch have about equal lengths, as those of the paper's training with fairseq, whose batches are "
+        "larger.",
+        "",
+        *tables.losses(translated, columns),
+        *tables.search(translated),
+        "The same with texts of all lengths in a batch, post-norm:",
+        "",
+        *tables.losses(mixed, columns),
+        *tables.search(mixed),
+    ]
 
 
-def timed(data):
-    whats, norms = (list(dict.fromkeys(row[name] for row in data.cost)) for name in ("what", "norm"))
-    rows = []
-    for norm in norms:
-        cells = []
-        for what in whats:
-            times = sorted(row["microseconds"] for row in data.cost if (row["what"], row["norm"]) == (what, norm))
-            cells.append(f"{times[len(times) // 2]:.1f} ({data.ratio(what, norm, 'ln')[0]:.2f})")
-        rows.append((TITLES[norm], *cells))
-    return table(("norm", *whats), rows)
+def places(folder, about):
+    """Returns a sentence for each call that filled the folder; where there are several, with the rows that it added."""
+    calls = machine.added(folder, about["calls"])
+    told = []
+    for call, rows in calls:
+        added = ", ".join(f"{name}.csv ({count} rows)" for name, count in rows.items())
+        told.append(
+            f"{call['processor']}, {call['processors']} processors; training in {call['jobs']} of them, with one thread "
+            f"each; load {call['load']:.1f} at the start. {call['system']}, Python {call['python']}, PyTorch "
+            f"{call['torch']}, {call['date']}." + (f" This call added {added}." if len(calls) > 1 else "")
+        )
+    return told if len(told) < 2 else ["", "", *(f"- {each}" for each in told)]
 
 
-def introduction(about, parameters):
-    """Returns the lines on the command, the machine and what is trained."""
+def introduction(folder, about, parameters):
+    """Returns the lines on the command, the machines and what is trained. parameters: those of the two models."""
     config = about["config"]
+    pairs = config["translation"]
+    first, *others = places(folder, about)
     return [
         "# The claims of the PowerNorm paper on normc's kernels",
         "",
-        f"Command: `{about['command']}`. {about['processor']}, {about['processors']} processors; training in "
-        f"{about['jobs']} of them, with one thread each; load {about['load']:.1f} at the start. {about['system']}, "
-        f"Python {about['python']}, PyTorch {about['torch']}, {about['date']}.",
+        f"Command: `{about['command']}`. {first}".rstrip(),
+        *others,
         "",
         f"A decoder of {config['layers']} layers, {config['width']} features and {config['heads']} heads that sees "
-        f"{config['context']} bytes: {parameters} parameters. {config['steps']} steps of {config['batch']} sequences, "
+        f"{config['context']} bytes: {parameters[0]} parameters. {config['steps']} steps of {config['batch']} sequences, "
         f"{config['seeds']} seeds; with equal seeds all norms see the same batches. AdamW without clipping of gradients; "
         "the learning rate rises over a fifth of the steps and falls as a cosine. It is searched for each norm, "
         f"placement and batch, by runs of {config['search_steps']} steps. Losses are in bits a byte; brackets hold 95 % "
         "of Student's t over seeds, without a correction for many comparisons.",
         "",
-        "So small a model and so few steps say what these norms do here; they do not refute results of larger ones.",
+        f"For translation an encoder and a decoder of {config['layers']} layers each: {parameters[1]} parameters. "
+        f"{pairs['steps']} steps of {pairs['batch']} pairs with at most {pairs['context']} bytes a side, all else as above; "
+        f"the search by runs of {pairs['search_steps']} steps.",
+        "",
+        "So small models and so few steps say what these norms do here; they do not refute results of larger ones.",
         "",
     ]
 
 
-def claims(data):
-    findings = all_findings(data)
+def claims(*parts):
+    findings = all_findings(*parts)
     kinds = ("supported", "contradicted", "mixed", "open")
     counts = ", ".join(f"{sum(finding.verdict == kind for finding in findings)} {kind}" for kind in kinds)
     return [
@@ -123,40 +93,43 @@ def claims(data):
         "",
         f"{counts}. `findings.py` and `evidence.py` hold the rule of each verdict. Figures of Fig. 2 to 4 are of one seed, "
         "each norm at its own learning rate. "
-        "Not done: the translation tasks of Table 1, and the networks for images of Fig. 2 and 3. BN and PN-V take "
-        "statistics over all positions, so in training, and where the table says statistics of the batch, they see later "
-        "bytes of the text that they predict.",
+        "Not done: the networks for images of Fig. 2 and 3. BN and PN-V take statistics over all positions, so in "
+        "training, and where a table says statistics of the batch, they see later bytes of the text that they predict.",
         "",
-        *table(Finding._fields, findings),
+        *tables.table(Finding._fields, findings),
     ]
 
 
 def write(folder):
     data = Data(*(read(folder / f"{name}.csv") for name in ("runs", "statistics", "theory", "cost")))
-    curves, sources = read(folder / "curves.csv"), read(folder / "corpus.csv")
-    about = json.loads((folder / "machine.json").read_text())
-    config, rates = about["config"], best_rates(data.runs)
-    norms = list(dict.fromkeys(row["norm"] for row in data.runs))
-    parameters = next(row["parameters"] for row in data.runs if row["experiment"] == "main")
-    batch_table, batches = of_batches(data)
+    translated, mixed = (Data(read(folder / f"{name}.csv"), [], [], []) for name in ("translation", "mixed"))
+    curves, about = read(folder / "curves.csv"), machine.read(folder)
+    config = about["config"]
+    parameters = [next(row["parameters"] for row in of.runs if row["experiment"] == "main") for of in (data, translated)]
+    columns = {"valid": "valid", "test": "test", "test_of_batch": "test, statistics of the batch"}
+    batch_table, batches = tables.of_batches(data)
     sections = {
-        "Losses": losses(data, rates, norms, config["batch"] * config["context"]),
-        "Learning rates": ["Loss on valid; the best is bold.", "", *search(data, rates)],
+        "Losses": tables.losses(data, columns),
+        "Learning rates": tables.search(data),
         "Bytes a step": ["Post-norm, loss on test, with as many bytes in all.", "", *batch_table],
+        "Translation": translation(translated, mixed, columns),
         "Time": [
             "Median microseconds of processor time, in parentheses the median ratio to LN. A norm is forward and "
             "backward with all gradients.",
             "",
-            *timed(data),
+            *tables.timed(data),
         ],
         "Text": [
-            *table(("source", "bytes", "train", "valid", "test"), [tuple(row.values()) for row in sources]),
+            *tables.sources(folder / "corpus.csv"),
             f"Of valid {config['valid']} and of test {config['test']} bytes are evaluated, in windows drawn over all of it.",
+            "",
+            *tables.sources(folder / "pairs.csv"),
+            f"Of valid and of test {config['translation']['pairs']} pairs are evaluated, where there are as many.",
             "",
         ],
         "Plots": plots(data, curves, folder, batches),
     }
-    lines = [*introduction(about, parameters), *claims(data)]
+    lines = [*introduction(folder, about, parameters), *claims(data, translated, mixed)]
     for title, content in sections.items():
         lines += [f"## {title}", "", *content]
     (folder / "report.md").write_text("\n".join(lines))

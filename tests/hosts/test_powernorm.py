@@ -1,6 +1,8 @@
 """examples/powernorm runs as a whole on little, and its report says what its raw data say."""
 
 import csv
+import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -16,7 +18,9 @@ EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/powernorm"
 sys.path.insert(0, str(EXAMPLE))
 
 import evidence  # noqa: E402
+import machine  # noqa: E402
 import report  # noqa: E402
+from settings import FORMS  # noqa: E402
 
 
 def run(folder, *options):
@@ -50,40 +54,48 @@ def rows_of(folder, name):
         return list(csv.DictReader(file))
 
 
-def cells(folder, *begin):
-    """Returns the cells of the table's row that begins with these."""
-    lines = (folder / "report.md").read_text().splitlines()
+def cells(folder, *begin, behind="#"):
+    """Returns the cells of the table's row that begins with these. behind: a text of the report in front of it."""
+    lines = (folder / "report.md").read_text().partition(behind)[2].splitlines()
     found = [re.split(r" (?<!\\)\| ", line[2:-2]) for line in lines if line.startswith("| " + " | ".join(begin) + " |")]
     assert found, begin
     return found[0]
 
 
-def test_losses_are_means_of_the_runs(made):
-    runs = [row for row in rows_of(made, "runs") if row["experiment"] == "main"]
-    for norm, title in (
-        ("ln", "LN"),
-        ("rms", "RMS"),
-        ("bn", "BN"),
-        ("pnv", "PN-V"),
-        ("pn", "PN"),
-        ("pn_released", "PN released"),
-    ):
-        for placement in ("pre", "post"):
+TITLES = {"ln": "LN", "rms": "RMS", "bn": "BN", "pnv": "PN-V", "pn": "PN", "pn_released": "PN released"}
+OF_BATCH = ("valid", "test", "test_of_batch")
+
+
+@pytest.mark.parametrize(
+    "name, behind, norms, placements, columns",
+    [
+        ("runs", "## Losses", tuple(TITLES), ("pre", "post"), OF_BATCH),
+        ("translation", "## Translation", tuple(TITLES), ("pre", "post"), (*OF_BATCH, "test_exchanged")),
+        ("mixed", "of all lengths in a batch", ("ln", "bn", "pnv", "pn"), ("post",), (*OF_BATCH, "test_exchanged")),
+    ],
+)
+def test_losses_are_means_of_the_runs(made, name, behind, norms, placements, columns):
+    runs = [row for row in rows_of(made, name) if row["experiment"] == "main"]
+    assert len(runs) == 2 * len(norms) * len(placements)
+    for norm in norms:
+        for placement in placements:
             of = [row for row in runs if (row["norm"], row["placement"]) == (norm, placement)]
             assert len(of) == 2
-            row = cells(made, placement + "-norm", title)
-            for column, cell in zip(("valid", "test", "test_of_batch"), row[5:]):
+            row = cells(made, placement + "-norm", TITLES[norm], behind=behind)
+            assert len(row) == 5 + len(columns)
+            for column, cell in zip(columns, row[5:]):
                 assert float(cell.split()[0]) == pytest.approx(statistics.fmean(float(r[column]) for r in of), abs=6e-5)
 
 
-def test_differences_are_paired_by_seed(made):
+@pytest.mark.parametrize("name, claim", [("runs", ""), ("translation", "Translation: ")])
+def test_differences_are_paired_by_seed(made, name, claim):
     loss = {
         (row["norm"], row["seed"]): float(row["test"])
-        for row in rows_of(made, "runs")
+        for row in rows_of(made, name)
         if row["experiment"] == "main" and row["placement"] == "post"
     }
     pairs = [loss["pn", seed] - loss["ln", seed] for seed in ("0", "1")]
-    evidence = cells(made, "PN is better than LN")[2]
+    evidence = cells(made, claim + "PN is better than LN")[2]
     mean, low, high = map(float, re.search(r"post-norm: (\S+) \[(\S+), (\S+)\]", evidence).groups())
     assert mean == pytest.approx(statistics.fmean(pairs), abs=6e-5)
     # t of one degree of freedom is 12.706, and the deviation of two values half their distance times sqrt(2)
@@ -162,13 +174,32 @@ def test_a_second_call_goes_on_and_more_seeds_add_theirs(copied):
     before = rows_of(copied, "runs")
     lines = (copied / "runs.csv").read_text().splitlines(keepends=True)
     (copied / "runs.csv").write_text("".join(lines[:-2]))
+    (copied / "mixed.csv").unlink()
+    about = json.loads((copied / "machine.json").read_text())  # as it was before there were translations
+    facts = {**about.pop("calls")[0], "processor": "Another Processor"}
+    facts.pop("found")
+    about["config"].pop("translation")
+    (copied / "machine.json").write_text(json.dumps({**about, **facts}))
     said = run(copied, "--seeds", "3")
     after = rows_of(copied, "runs")
-    assert said.count("bits a byte") == 2 + 12 + 4 and len(after) == len(before) + 12 + 4
+    assert said.count("bits a byte") == 2 + 12 + 4 + 12 + (8 + 3 * 4) and len(after) == len(before) + 12 + 4
     assert after[: len(before) - 2] == before[:-2]
     for again, first in zip(after[len(before) - 2 :], before[-2:]):  # the same bits, but for the time
         assert {**again, "milliseconds": ""} == {**first, "milliseconds": ""}
     assert cells(copied, "post-norm", "PN")[3] == "3"
+    told = [line for line in (copied / "report.md").read_text().splitlines() if "This call added" in line]
+    assert len(told) == 2 and told[0].startswith("- Another Processor, ")
+    assert f"runs.csv ({len(lines) - 3} rows)" in told[0]
+    assert "runs.csv (18 rows), translation.csv (12 rows), mixed.csv (20 rows)." in told[1]
+
+
+def test_data_of_other_settings_are_refused(tmp_path):
+    def begins(**changes):
+        config = dataclasses.replace(FORMS["smoke"], **changes)
+        return machine.begin(tmp_path, config, "smoke", "", machine.facts(1, "2"))
+
+    assert begins() and begins(seeds=9) and not begins(width=32)
+    assert not begins(translation=dataclasses.replace(FORMS["smoke"].translation, batch=5))
 
 
 @pytest.mark.parametrize(
