@@ -97,6 +97,7 @@ Tolerance toleranceOf(const Problem& problem, std::string_view output, const Ext
   Tolerance tolerance;
   const std::optional<Tensor> tensor = tensorNamed(output);
   tolerance.stored = tensor ? typeOf(*tensor, problem.types()) : problem.statistics();
+  tolerance.largest = largest(problem.statistics());
   if (isInteger(output)) return tolerance;
 
   const Has has = hasOf(problem);
@@ -165,7 +166,8 @@ Agreement compare(const Quantity& want, const std::vector<double>& got, const To
     const double magnitude = std::isfinite(want.magnitude[i]) ? want.magnitude[i] : std::abs(value);
     double bound = tolerance.relative * magnitude + tolerance.floor;
     if (tolerance.ulps > 0 && std::isfinite(value)) bound += tolerance.ulps * ulp(value, tolerance.stored);
-    const double here = ratio(value, got[i], bound, tolerance.stored);
+    const bool overflows = std::isnan(got[i]) && std::isfinite(value) && magnitude > tolerance.largest;
+    const double here = overflows ? 0 : ratio(value, got[i], bound, tolerance.stored);
     const double error = std::abs(got[i] - value);
     if (std::isfinite(error) && error > 0) {
       agreement.relativeError = std::max(agreement.relativeError, error / magnitude);

@@ -6,7 +6,8 @@
 //
 // where the magnitude comes with the reference value. NaN must meet NaN, an infinity the same infinity. A
 // finite value may meet an infinity only if the bound, around it, reaches beyond the largest value of the
-// type on the infinity's side of zero.
+// type on the infinity's side of zero, and NaN only if its magnitude is beyond the largest value of the
+// arithmetic: parts of such a sum may be infinite on both sides of zero.
 //
 // How `relative` is derived, for statistics in f32 and u = 2^-24, half an ulp of 1:
 //
@@ -87,6 +88,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -102,6 +104,7 @@ struct Tolerance {
   double ulps = 0;            ///< of the output's own type: the rounding at the store
   double floor = 0;           ///< absolute: the largest error of flushing a denormal result
   DType stored = DType::F32;  ///< the type whose ulp counts
+  double largest = std::numeric_limits<double>::infinity();  ///< of the arithmetic
 };
 
 /// Returns the tolerance of `output`, a name of ReferenceResult::outputs. Steps and counts are exact.

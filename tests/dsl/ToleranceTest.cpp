@@ -235,6 +235,16 @@ TEST(Compare, AcceptsTheOverflowOfTheStoredType) {
   EXPECT_FALSE(compare({{65530}, {65530}}, {-kInfinity}, tolerance).ok);
 }
 
+TEST(Compare, AcceptsNaNOnlyWherePartsOfTheSumMayOverflow) {
+  const Tolerance tolerance = toleranceOf(problemOf(layerNorm()), "dscale", {1, 4, 8});
+  const double largestF32 = largest(DType::F32);
+  const std::vector<double> nan{std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_TRUE(compare({{4e48}, {5e48}}, nan, tolerance).ok);
+  EXPECT_TRUE(compare({{1}, {largestF32 * 1.01}}, nan, tolerance).ok);
+  EXPECT_FALSE(compare({{1}, {largestF32}}, nan, tolerance).ok);
+  EXPECT_FALSE(compare({{kInfinity}, {kInfinity}}, nan, tolerance).ok) << "an infinity of the formula";
+}
+
 // Where terms cancel, the bound may be larger than the value, and reach overflow on both sides of zero.
 TEST(Compare, AcceptsTheOtherInfinityOnlyWhereTheBoundReachesIt) {
   const Tolerance tolerance{.relative = 0x1p-10, .ulps = 0.51, .floor = 0, .stored = DType::F16};
