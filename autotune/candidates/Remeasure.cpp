@@ -56,7 +56,7 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
   const Landscape two({(*landscape)[byDefault], {choice.generator, choice.schedule, 1, {1, 1}}}, 0);
   Setting setting{choice.task, print(*problem.spec), hardware.site.device, hardware.site.toolchain,
                   how.session};
-  setting.stamp = how.stamp;
+  setting.stamp = how.stamp, setting.quietPatience = how.quietPatience;
   const CandidateCompiler compiler(two, hardware.generators, problem, how.folder, how.stop);
   LiveLab lab(two, setting,
               {[&](const std::vector<size_t>& points) { return compiler.compile(points); }, how.stop,

@@ -29,7 +29,8 @@ struct Remeasuring {
   Journal& journal;  ///< receives the result
   std::string session;
   int64_t stamp;
-  std::string folder;  ///< for packages
+  std::string folder;    ///< for packages
+  double quietPatience;  ///< seconds in total to wait for a core without other load
   std::function<bool()> stop;
 };
 

@@ -171,7 +171,7 @@ TEST_F(RecordsVerb, VerifyTakesADuplicateOfTheDefaultForATie) {
   schedule.replace(schedule.find(usual), usual.size(),
                    usual == ",tile=2" ? ",tile=4" : ",tile=2");  // which a line does not look at
   writeRecords("db.jsonl", {choice(32, schedule)});
-  const Outcome o = normc({"records", "verify", "db.jsonl"});
+  const Outcome o = normc({"records", "verify", "db.jsonl", "--wait", "100ms"});
   EXPECT_EQ(o.code, 0) << o.err << o.out;
   EXPECT_TRUE(contains(o.out, "tie: the same code as "));
   EXPECT_TRUE(contains(o.out, "0 faster than the default again, 1 no longer beyond the noise"));
@@ -243,7 +243,7 @@ TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
   tune::Record foreign = choice(8);
   foreign.device.name = "another";
   writeRecords("db.jsonl", {choice(32), foreign});
-  const Outcome o = normc({"records", "verify", "db.jsonl", "--json"});
+  const Outcome o = normc({"records", "verify", "db.jsonl", "--wait", "100ms", "--json"});
   EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;  // the result of the race depends on the machine
   const auto json = o.json();
   EXPECT_EQ(json["choices"].size(), 2u);
@@ -263,7 +263,7 @@ TEST_F(RecordsVerb, WhatVerifyFindsWrongIsUsedNoMore) {
                                 "3 is not 4\"/;x};s/^/x/;x}'\n");
   fs::permissions(here / "normc-worker", fs::perms::owner_all);
   writeRecords("db.jsonl", {choice(32)});
-  const Outcome o = program((here / "normc").string(), {"records", "verify", "db.jsonl"});
+  const Outcome o = program((here / "normc").string(), {"records", "verify", "db.jsonl", "--wait", "100ms"});
   EXPECT_EQ(o.code, 1) << o.err;
   EXPECT_TRUE(contains(o.out, "wrong: y: 3 is not 4"));
   EXPECT_TRUE(contains(o.out, "0 slower, 1 wrong or failed, 0 not measured"));
@@ -278,9 +278,11 @@ TEST_F(RecordsVerb, VerifyLooksAtChoicesThatCount) {
   old.device.name = tie.device.name = "another";
   tie.schedule = "default", tie.stamp = 1, tie.conclusion = tune::Conclusion{"tie", 1, 1, 1};
   writeRecords("db.jsonl", {old});
-  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 1u);
+  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--wait", "100ms", "--json"}).json()["choices"].size(),
+            1u);
   writeRecords("db.jsonl", {old, tie});
-  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--json"}).json()["choices"].size(), 0u)
+  EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--wait", "100ms", "--json"}).json()["choices"].size(),
+            0u)
       << "a tie took its place";
 }
 
@@ -303,7 +305,7 @@ TEST_F(RecordsVerb, VerifyFindsANormOfAFileByItsHash) {
   const std::string hash = own.task.norm.substr(0, 8);
   const auto verdict = [&](std::vector<std::string> more) {
     writeRecords("db.jsonl", {own});
-    std::vector<std::string> all{"records", "verify", "db.jsonl", "--json"};
+    std::vector<std::string> all{"records", "verify", "db.jsonl", "--wait", "100ms", "--json"};
     all.insert(all.end(), more.begin(), more.end());
     const Outcome o = normc(all);
     EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;
@@ -397,6 +399,8 @@ INSTANTIATE_TEST_SUITE_P(
               3,
               "cannot read no.norm: No such file or directory"},
         Wrong{{"records", "show", "a", "--norm", "a.norm"}, 2, "--norm is for records verify alone"},
+        Wrong{{"records", "show", "a", "--wait", "1s"}, 2, "--wait is for records verify alone"},
+        Wrong{{"records", "verify", "a", "--wait", "long"}, 2, "--wait is 'long'; "},
         Wrong{{"compile", kProblem, "--records", "none.jsonl", "-o", "a.npk"},
               3,
               "cannot read none.jsonl: No such file or directory"},

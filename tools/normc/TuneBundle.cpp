@@ -15,6 +15,7 @@
 #include "tools/normc/TargetFlag.h"
 #include "tools/normc/TuneLandscape.h"
 #include "tools/normc/TuneReport.h"
+#include "tools/normc/Values.h"
 
 namespace normc::cli {
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "autotune/measure/Policy.h"
-#include "autotune/tune/FlagValues.h"
 #include "autotune/tune/LiveLab.h"
 #include "dsl/Nearest.h"
 #include "tools/normc/Failure.h"
@@ -48,11 +47,6 @@ std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t f
 }
 
 }  // namespace
-
-double secondsOf(const std::string& flag, const std::string& text) {
-  if (const auto seconds = tune::secondsIn(text)) return *seconds;
-  throw usage(flag + " is " + inQuotes(text) + "; " + tune::kTimes);
-}
 
 std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   if (flags.request.inputs.empty())

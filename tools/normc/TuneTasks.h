@@ -30,7 +30,4 @@ struct TuneTask {
 /// do.
 std::vector<TuneTask> tasksOf(const TuneFlags&, int64_t threads);
 
-/// `20s`, `500ms`, `2m` or a number of seconds.
-double secondsOf(const std::string& flag, const std::string& text);
-
 }  // namespace normc::cli

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "autotune/tune/FlagValues.h"
 #include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
@@ -56,6 +57,11 @@ double numberOf(const std::string& flag, const std::string& value) {
     throw usage(flag + " is " + inQuotes(value) + ", which is out of the range of double precision",
                 "use a value from 1e-307 to 1e308");
   throw usage(flag + " is " + inQuotes(value) + "; it must be a number");
+}
+
+double secondsOf(const std::string& flag, const std::string& text) {
+  if (const auto seconds = tune::secondsIn(text)) return *seconds;
+  throw usage(flag + " is " + inQuotes(text) + "; " + tune::kTimes);
 }
 
 std::pair<std::string, std::string> pairOf(const std::string& flag, const std::string& value,

@@ -15,6 +15,8 @@ namespace normc::cli {
 std::string wordOf(const std::string& flag, const std::string& value, const std::vector<std::string>& legal);
 int64_t wholeOf(const std::string& flag, const std::string& value, int64_t least);
 double numberOf(const std::string& flag, const std::string& value);
+/// `20s`, `500ms`, `2m` or a number of seconds.
+double secondsOf(const std::string& flag, const std::string& text);
 /// `NAME=VALUE`; `form` is what the message shows, e.g. "heads=16".
 std::pair<std::string, std::string> pairOf(const std::string& flag, const std::string& value,
                                            const std::string& form);

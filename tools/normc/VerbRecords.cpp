@@ -19,7 +19,7 @@ namespace {
 
 struct RecordsFlags {
   std::vector<std::string> words, norms;
-  std::string output;
+  std::string output, wait;
 };
 
 tune::Database readAll(const std::vector<std::string>& files) {
@@ -122,6 +122,8 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
                 "e.g. normc records " + action + " tuned.jsonl");
   if (!flags.norms.empty() && action != "verify")
     throw usage("--norm is for records verify alone", "normc records " + action + " needs no norm's text");
+  if (!flags.wait.empty() && action != "verify")
+    throw usage("--wait is for records verify alone", "normc records " + action + " measures nothing");
   if (action == "show") return show(files, out);
   if (action == "coverage") return showCoverage(readAll(files), out);
   if (action == "merge") return merge(flags, files, out);
@@ -136,7 +138,8 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
     throw usage("normc records verify adds what it finds to one file",
                 "merge them first: normc records merge A B -o C");
   for (const std::string& norm : flags.norms) requireOwnFile(named[0], {{"--norm", norm}});
-  return verifyRecords(files[0], flags.norms, out);
+  return verifyRecords(files[0], flags.norms, secondsOf("--wait", flags.wait.empty() ? "8s" : flags.wait),
+                       out);
 }
 
 }  // namespace
@@ -152,6 +155,10 @@ Action declareRecords(CLI::App& parser) {
                   "Of merge: the file to write; of plot: the folder; of report: the page")
       ->type_name("FILE");
   addList(parser, "--norm", flags->norms, "Of verify: .norm files of norms that are not built in");
+  parser
+      .add_option("--wait", flags->wait,
+                  "Of verify: the longest wait of a choice for a core without other load [8s]")
+      ->type_name("TIME");
   parser.footer(
       "verify measures what was chosen again, beside the default, on this machine; it fails where a choice "
       "is slower by\n"

@@ -22,6 +22,7 @@
 #include "tools/normc/TuneReport.h"
 #include "tools/normc/TuneSubcommand.h"
 #include "tools/normc/TuneTasks.h"
+#include "tools/normc/Values.h"
 
 namespace normc::cli {
 namespace {

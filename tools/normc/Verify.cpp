@@ -26,7 +26,8 @@ std::string textOf(const tune::Remeasured& again) {
 
 }  // namespace
 
-ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& norms, Output& out) {
+ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& norms, double wait,
+                       Output& out) {
   std::vector<Norm> given;
   for (const std::string& norm : norms)
     for (const Norm& each : normsOf(norm)) given.push_back(each);
@@ -59,9 +60,10 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
       tune::Remeasured again{.reason = reason};
       if (reason.empty()) {
         const TemporaryFolder folder;
-        const auto measured = tune::measureAgain(choice, *problem, byTarget.at(choice.device.arch),
-                                                 {*journal, session, stamp + int64_t(results.size()),
-                                                  folder.path(), [&] { return interrupt.requested(); }});
+        const auto measured =
+            tune::measureAgain(choice, *problem, byTarget.at(choice.device.arch),
+                               {*journal, session, stamp + int64_t(results.size()), folder.path(), wait,
+                                [&] { return interrupt.requested(); }});
         if (!measured) break;
         again = *measured;
       }
