@@ -275,6 +275,17 @@ TEST(ReferenceMagnitude, OfAProductOfVanishingSumsDoesNotVanish) {
   EXPECT_NEAR((exact(3) * zero).magnitude, 6000, 1e-2);
 }
 
+// An error that is not small beside the moment moves its root further down than up: upwards the root of twice
+// the moment is the end, 0.29 of the value away.
+TEST(ReferenceMagnitude, OfARootCoversTheSmallestMoment) {
+  Spec spec = layerNorm();
+  spec.epsilon = 1e-20;
+  const Quantity rstd = Layer(spec, {1, 1, 2}).forward({1000, 1000.0004}).outputs.at("saved.rstd");
+  EXPECT_NEAR(rstd.value[0], 5000, 1);
+  EXPECT_GT(rstd.magnitude[0] * reference::kUnit, 0.4 * rstd.value[0]);
+  EXPECT_LT(rstd.magnitude[0] * reference::kUnit, rstd.value[0]);
+}
+
 TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
   Spec spec = batchNorm();
   spec.epsilon = 1e-12;

@@ -132,6 +132,23 @@ TEST(Rope, ChecksItsTables) {
   EXPECT_STREQ(run(nullptr), "rope_cos is null; n:infer@f32[*x8] needs it");
 }
 
+TEST(Rope, DescribesItsTablesAlone) {
+  const auto problem = problemWith("rms_norm", "affine none; rope half(groups = 2, features = 8)", ":infer@f32[*x24]");
+  ASSERT_TRUE(problem);
+  const auto schedule = codegen::cpu::defaultSchedule(*problem, hostIsa(), Strategy::Resident);
+  const auto kernel = compiled(*problem, schedule, hostIsa(), 1);
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  std::string described;
+  for (size_t i = 0;; ++i) {
+    normc_tensor_info info = {};
+    info.struct_size = sizeof info;
+    if (normc_plan_tensor_info(kernel->plan, i, &info) != NORMC_OK) break;
+    described +=
+        std::string(info.name) + " " + std::to_string(info.runs) + " " + std::to_string(info.pairs) + ", ";
+  }
+  EXPECT_EQ(described, "x 0 0, y 0 0, rope_cos 2 4, rope_sin 2 4, ");
+}
+
 /// A feature is read again after its mate was written.
 TEST(Rope, SharesNoMemoryOfInputAndOutput) {
   const auto problem = problemWith("rms_norm", "affine none; rope half", ":infer@f32[*x8]");

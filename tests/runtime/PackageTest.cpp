@@ -413,13 +413,19 @@ TEST(Manifest, OfANewerSchemaOrAbiIsRefused) {
 TEST(Manifest, KeepsBlobsInsideTheFile) {
   const auto withBlob = [](const char* offset, const char* bytes,
                            const std::string& hash = std::string(64, 'a')) {
-    return refusedBytes(
-        withManifest(R"({"schema": 1, "abi": 1, "norms": [], "kernels": [], "blobs": [{"sha256": ")" + hash +
-                     R"(", "offset": )" + offset + R"(, "bytes": )" + bytes +
-                     R"(, "kind": "elf", "isa": "x86-64-v3"}]})"));
+    std::string text = R"({"schema": 1, "abi": 1, "norms": [], "kernels": [], "blobs": [{"sha256": ")" +
+                       hash + R"(", "offset": )" + offset + R"(, "bytes": )" + bytes +
+                       R"(, "kind": "elf", "isa": "x86-64-v3"}]})";
+    text.resize(512 - 64, ' ');  // a file of 512 bytes
+    return refusedBytes(withManifest(text));
   };
   const auto says = [](const std::string& text) { return kInvalid + text; };
   EXPECT_EQ(withBlob("64", "1"), "accepted");
+  EXPECT_EQ(withBlob("64", "448"), "accepted");
+  EXPECT_EQ(withBlob("64", "449"),
+            says("blobs[0].offset is 64; the blob would end past the end of the file"));
+  EXPECT_EQ(withBlob("576", "1"),
+            says("blobs[0].offset is 576; the blob would end past the end of the file"));
   EXPECT_EQ(withBlob("0", "1"), says("blobs[0].offset is 0; it must be at least 64"));
   EXPECT_EQ(withBlob("65", "1"), says("blobs[0].offset is 65; it must be a multiple of 64"));
   EXPECT_EQ(withBlob("64", "9223372036854775807"),

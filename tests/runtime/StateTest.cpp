@@ -69,6 +69,19 @@ TEST(State, StartsWithTheInitialValuesOfTheNorm) {
   EXPECT_EQ(norm.field("psi2"), std::vector<float>(10, 1));
 }
 
+TEST(State, HasZerosBetweenItsFields) {
+  const Plan plan(standard(), "power_norm:forward@f32[*x*]");
+  const normc_sizes sizes = Plan::sizes(1, 0, 10);
+  std::vector<unsigned char> memory(plan.stateBytes(10), 9);
+  host::check(normc_plan_state_init(plan.get(), &sizes, memory.data(), memory.size()));
+  size_t end = 0, between = 0;
+  for (const normc_field& field : plan.stateFields(10)) {
+    for (; end < field.offset; ++end, ++between) EXPECT_EQ(memory[end], 0) << end;
+    end = field.offset + field.bytes;
+  }
+  EXPECT_GT(between, 0u);
+}
+
 TEST(State, IsTheSameInCallersMemory) {
   PowerNorm norm, raw;
   const normc_sizes sizes = norm.sizes();
