@@ -7,11 +7,7 @@
 namespace normc {
 namespace {
 
-struct Case {
-  const char *name, *problem, *schedule;
-  int64_t shared;  ///< bytes of a block
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+using Case = SharedMemoryCase;
 
 class EmulatedAhead : public testing::TestWithParam<Case> {};
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <regex>
 
 #include "dsl/Print.h"
@@ -117,6 +118,19 @@ gate::Verdict Emulated::judgeInEveryOrder(const Problem& problem) {
   return verdict;
 }
 
+gate::Verdict Emulated::judgeInTurns(const Problem& problem) {
+  using emulator::Order;
+  constexpr std::array kOrders{Order::Ascending, Order::Descending, Order::Random};
+  gate::Verdict verdict;
+  size_t turn = 0;
+  for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
+    driver->options.order = kOrders[turn++ % kOrders.size()];
+    verdict = judge(problem, question);
+    if (!verdict.ok) return verdict;
+  }
+  return verdict;
+}
+
 gate::Verdict Emulated::judge(const Problem& problem, const gate::Trial& trial) {
   const auto question = gate::questionFor(problem, trial);
   if (!question) return {.ok = false, .text = text(question.errors())};
@@ -145,5 +159,7 @@ gate::Verdict Emulated::judge(const Problem& problem, const gate::Question& ques
     verdict.text = problem.text() + " " + manifest.schedule + " " + manifest.isa + ": " + verdict.text;
   return verdict;
 }
+
+void PrintTo(const SharedMemoryCase& c, std::ostream* out) { *out << c.name; }
 
 }  // namespace normc

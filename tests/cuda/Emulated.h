@@ -32,6 +32,8 @@ struct Emulated {
   /// All standard trials with threads in ascending, descending and random order; the first verdict that is
   /// not good.
   gate::Verdict judgeInEveryOrder(const Problem&);
+  /// All standard trials, each in one of these orders, which take turns.
+  gate::Verdict judgeInTurns(const Problem&);
   /// The launches of the last trial.
   std::vector<emulator::EmulatedDriver::Launched> launches;
 };
@@ -54,5 +56,13 @@ std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule
                                    const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
+
+/// A case of a suite about kernels that keep something in shared memory.
+struct SharedMemoryCase {
+  const char *name, *problem, *schedule;
+  int64_t shared;  ///< bytes of a block
+  const char* arch = "sm_90";
+};
+void PrintTo(const SharedMemoryCase&, std::ostream*);
 
 }  // namespace normc

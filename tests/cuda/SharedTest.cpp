@@ -2,20 +2,13 @@
 // found when a wait is left out.
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "dsl/Library.h"
 #include "tests/cuda/Emulated.h"
 
 namespace normc {
 namespace {
 
-struct Case {
-  const char *name, *problem, *schedule;
-  int64_t shared;  ///< bytes of a block
-  const char* arch = "sm_90";
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+using Case = SharedMemoryCase;
 
 class EmulatedShared : public testing::TestWithParam<Case> {};
 
@@ -27,14 +20,8 @@ TEST_P(EmulatedShared, PassesTheGateAndReadsOnce) {
   EXPECT_EQ(kernel->manifest.phases[0].launch->shared, GetParam().shared);
   EXPECT_EQ(kernel->manifest.traffic.reads, problem.entry == Entry::Backward ? 2 : 1);
   EXPECT_FALSE(kernel->manifest.traffic.leastReads) << "it is the least";
-  using emulator::Order;
-  int n = 0;
-  for (const gate::Trial& trial :
-       gate::standardTrials(problem, *problem.features)) {  // threads share nothing but sums
-    kernel->driver->options.order = std::array{Order::Ascending, Order::Descending, Order::Random}[n++ % 3];
-    const gate::Verdict inOrder = kernel->judge(problem, trial);
-    ASSERT_TRUE(inOrder.ok) << inOrder.text;
-  }
+  const gate::Verdict inTurns = kernel->judgeInTurns(problem);  // threads share nothing but sums
+  ASSERT_TRUE(inTurns.ok) << inTurns.text;
   // Many rows of one task, so that places are used again; each byte comes once, and goes once.
   const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, 19, *problem.features}, .step = 5000});
   ASSERT_TRUE(verdict.ok) << verdict.text;

@@ -10,11 +10,7 @@
 namespace normc {
 namespace {
 
-struct Case {
-  const char *name, *problem, *schedule;
-  int64_t shared;  ///< bytes of a block
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+using Case = SharedMemoryCase;
 
 std::unique_ptr<Emulated> emulatedOn(const char* problem, const char* schedule, const Damage& damage = {}) {
   return emulated(*parseProblem(problem, findNorm), llvm::cantFail(codegen::cuda::parseSchedule(schedule)),
@@ -29,13 +25,8 @@ TEST_P(EmulatedVectors, PassTheGateAndComeOnceATask) {
   ASSERT_TRUE(kernel->plan) << kernel->error;
   const auto& launch = *kernel->manifest.phases[0].launch;
   EXPECT_EQ(launch.shared, GetParam().shared);
-  using emulator::Order;
-  int n = 0;
-  for (const gate::Trial& trial : gate::standardTrials(problem, *problem.features)) {
-    kernel->driver->options.order = std::array{Order::Ascending, Order::Descending, Order::Random}[n++ % 3];
-    const gate::Verdict verdict = kernel->judge(problem, trial);
-    ASSERT_TRUE(verdict.ok) << verdict.text;
-  }
+  const gate::Verdict inTurns = kernel->judgeInTurns(problem);
+  ASSERT_TRUE(inTurns.ok) << inTurns.text;
   const int64_t rows = 23;
   const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, *problem.features}});
   ASSERT_TRUE(verdict.ok) << verdict.text;
