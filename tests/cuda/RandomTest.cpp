@@ -207,12 +207,12 @@ INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomClusters, testing::Range<uint64_t>
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomClusters, testing::Range<uint64_t>(21, 41));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomEntriesOverRanks, testing::Range<uint64_t>(1, 21));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomEntriesOverRanks, testing::Range<uint64_t>(21, 41));
-INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(1, 21));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(21, 41));
-INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomCodes, testing::Range<uint64_t>(1, 25));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomCodes, testing::Range<uint64_t>(25, 121));
-INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomPairs, testing::Range<uint64_t>(1, 25));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomPairs, testing::Range<uint64_t>(25, 121));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(1, 15));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomGradientsOfInference, testing::Range<uint64_t>(15, 41));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomCodes, testing::Range<uint64_t>(1, 15));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomCodes, testing::Range<uint64_t>(15, 121));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomPairs, testing::Range<uint64_t>(1, 15));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, EmulatedRandomPairs, testing::Range<uint64_t>(15, 121));
 // 110: an infinity that is not turned, before an activation, beside padding.
 INSTANTIATE_TEST_SUITE_P(Found, EmulatedRandomPairs, testing::Values(110));
 INSTANTIATE_TEST_SUITE_P(Seeds, EmulatedRandomSpecs, testing::Range<uint64_t>(1, 33));

@@ -31,14 +31,14 @@ TEST_P(RandomEntriesOverRanks, AgreeWithTheReference) {
 }
 
 /// The sample is the first seeds, the rest (tests/Sample.h) those behind them.
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomEntriesOverRanks, testing::Range(0, 40));
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomGradientsOfInference, testing::Range(0, 40));
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomSpecs, testing::Range(0, 60));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomEntriesOverRanks, testing::Range(40, 100));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomGradientsOfInference, testing::Range(40, 100));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomSpecs, testing::Range(60, 200));
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomPairs, testing::Range(0, 40));
-INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomPairs, testing::Range(40, 200));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomEntriesOverRanks, testing::Range(0, 30));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGradientsOfInference, testing::Range(0, 24));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomSpecs, testing::Range(0, 48));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomEntriesOverRanks, testing::Range(30, 100));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomGradientsOfInference, testing::Range(24, 100));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomSpecs, testing::Range(48, 200));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPairs, testing::Range(0, 24));
+INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomPairs, testing::Range(24, 200));
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomCodes, testing::Range(0, 40));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, RandomCodes, testing::Range(40, 200));
 
