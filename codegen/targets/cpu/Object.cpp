@@ -16,7 +16,9 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machineOf(const Isa&
 /// The passes of O3 that change these kernels, in less than half of its time; code is as large and as fast.
 /// Phases are functions that entry points call: what is simplified before it is inlined is not simplified in
 /// each of them. Loops are vectors already and as long as the schedule wants them, so nothing vectorizes or
-/// unrolls them. At the end a constant part of an index moves to the address.
+/// unrolls them. indvars moves what a loop does not use behind it, of rows ahead the sums: without it
+/// LayerNorm backward of 128 features takes 1.15 of the time. Without gvn PowerNorm backward of bf16
+/// takes 1.05 to 1.12. At the end a constant part of an index moves to the address.
 static constexpr llvm::StringLiteral kPasses =
     "function(simplifycfg,early-cse,instcombine<no-verify-fixpoint>),"
     "cgscc(inline),deadargelim,"
