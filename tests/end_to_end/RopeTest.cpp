@@ -133,7 +133,8 @@ TEST(Rope, ChecksItsTables) {
 }
 
 TEST(Rope, DescribesItsTablesAlone) {
-  const auto problem = problemWith("rms_norm", "affine none; rope half(groups = 2, features = 8)", ":infer@f32[*x24]");
+  const auto problem =
+      problemWith("rms_norm", "affine none; rope half(groups = 2, features = 8)", ":infer@f32[*x24]");
   ASSERT_TRUE(problem);
   const auto schedule = codegen::cpu::defaultSchedule(*problem, hostIsa(), Strategy::Resident);
   const auto kernel = compiled(*problem, schedule, hostIsa(), 1);
