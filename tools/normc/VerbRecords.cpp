@@ -3,6 +3,7 @@
 #include <set>
 
 #include "autotune/records/Journal.h"
+#include "autotune/tune/Setting.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
@@ -138,8 +139,8 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
     throw usage("normc records verify adds what it finds to one file",
                 "merge them first: normc records merge A B -o C");
   for (const std::string& norm : flags.norms) requireOwnFile(named[0], {{"--norm", norm}});
-  return verifyRecords(files[0], flags.norms, secondsOf("--wait", flags.wait.empty() ? "8s" : flags.wait),
-                       out);
+  const double wait = flags.wait.empty() ? tune::Setting{}.quietPatience : secondsOf("--wait", flags.wait);
+  return verifyRecords(files[0], flags.norms, wait, out);
 }
 
 }  // namespace
