@@ -97,6 +97,24 @@ def test_vmap_is_a_loop(name, dim):
         assert torch.equal(vmap(each, in_dims=dim)(x), torch.stack([each(x.select(dim, i)) for i in range(3)]))
 
 
+@pytest.mark.parametrize("layout, rows", [("features_last", (8, 8)), ("segments", (8, 8)), ("channels_first", (8, 4))])
+@pytest.mark.parametrize("masked", [False, True], ids=["all rows", "mask"])
+def test_vmap_is_a_loop_in_any_layout(masked, layout, rows):
+    norm = nt.Norm("layer_norm", 8, layout=layout)
+    x = data_of((3, 8, 8, 4) if layout == "channels_first" else (3, 8, 8, 8))
+    mask = torch.arange(rows[0] * rows[1]).view(rows) % 3 != 1 if masked else None
+    ours = vmap(lambda each: norm(each, mask))(x)
+    assert torch.equal(ours, torch.stack([norm(each, mask) for each in x]))
+
+
+def test_vmap_of_a_user_s_norm_that_has_the_name_of_a_norm_of_rows(tmp_path):
+    path = tmp_path / "mine.norm"
+    path.write_text("norm layer_norm {\n  reduce rows\n  center current\n  moment central\n  divide_by current\n"
+                    "  backward exact\n  epsilon 1e-3\n}\n")
+    norm, x = nt.norm(path, 24), data_of((3, 5, 24))
+    assert torch.equal(vmap(norm)(x), torch.stack([norm(each) for each in x]))
+
+
 def test_vmap_over_parameters():
     module, shape = module_of("layer_norm")
     x, scales = data_of(shape), data_of((3, 24))

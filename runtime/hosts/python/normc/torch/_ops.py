@@ -163,15 +163,15 @@ def _slices(operator):
 
 
 def _rows_or(operator, elements, outputs):
-    """Returns a vmap rule: where only tensors of x's shape or of its rows have a batch, and each row has a
-    statistic of its own, a batch is just more rows."""
+    """Returns a vmap rule: where only tensors of x's shape have a batch, and each row has a statistic of its own, a
+    batch is just more rows."""
     slices = _slices(operator)
 
     def rule(info, dims, *arguments):
         norm = next(a for a in arguments if isinstance(a, str))
         flat = [d for dim in dims for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
         batched = [i for i, dim in enumerate(dims) if isinstance(dim, int)]
-        rows_only = norm.split("#")[0].split("[")[0] in _ROW_NORMS and set(batched) <= set(elements)
+        rows_only = _has_rows_alone(norm) and arguments[_MASK] is None and set(batched) <= set(elements)
         if not rows_only or any(dims[i] is None for i in elements if isinstance(arguments[i], torch.Tensor)):
             return slices(info, dims, *arguments)
         moved = []
@@ -187,7 +187,14 @@ def _rows_or(operator, elements, outputs):
     return rule
 
 
+_MASK = 3
 _ROW_NORMS = {"layer_norm", "rms_norm"}
+
+
+def _has_rows_alone(norm):
+    """True if each row of a text has statistics of its own, and a batch in front of x makes more rows. A norm of the
+    user, name#source, may be any, and positions of a segment are counted from the front."""
+    return norm.split("[")[0] in _ROW_NORMS and not is_segmented(norm)
 
 
 def _forward_outputs(info, out, _):
