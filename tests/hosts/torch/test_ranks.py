@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 FEATURES, ROWS, STEPS = 24, (9, 0, 14), 3
 
@@ -129,3 +130,69 @@ def test_convert_makes_normc_s_modules_of_torch_s():
     assert [type(m) for m in model[1:3]] == [nt.SyncBatchNorm] * 2
     assert type(model[3]).__name__ == "SynchronisedPowerNorm" and isinstance(model[3], nt.PowerNorm)
     assert "_sums" not in model.state_dict()
+
+
+@pytest.fixture
+def one_of_two():
+    """This process is one of two ranks, and the other one has no rows."""
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    yield
+    dist.destroy_process_group()
+
+
+def rows(step):
+    return data(step, torch.float32)[0]
+
+
+def one_step(module, step, scaler=None, factor=1.0):
+    """Runs forward and backward, and commits the state. A step whose factor is infinite is skipped."""
+    loss = module(rows(step).requires_grad_()).square().sum() * factor
+    if scaler is None:
+        loss.backward()
+        return nt.commit(module)
+    optimizer = torch.optim.SGD(module.parameters(), 0.0)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    nt.commit(module, scaler)
+    module.zero_grad()
+
+
+def expect_same_state(ours, theirs):
+    for name, value in theirs.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], value, rtol=2e-5, atol=2e-5, msg=name)
+
+
+@pytest.mark.parametrize("commit", ["backward", "forward", "step"])
+def test_each_step_moves_the_state_once(one_of_two, commit):
+    ours, theirs = nt.synchronise(nt.PowerNorm(FEATURES, commit=commit)), nt.PowerNorm(FEATURES)
+    for step in range(4):
+        one_step(ours, step), one_step(theirs, step)
+        assert ours.step == step + 1
+    expect_same_state(ours, theirs)
+
+
+@pytest.mark.parametrize("commit", ["backward", "step"])
+def test_a_step_that_the_scaler_skips_leaves_the_state(one_of_two, commit):
+    module = nt.synchronise(nt.PowerNorm(FEATURES, commit=commit))
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=100)
+    for step, (factor, count) in enumerate(((float("inf"), 0), (1.0, 1), (float("nan"), 1), (1.0, 2))):
+        one_step(module, step, scaler, factor)
+        assert module.step == count and module.nu.isfinite().all() and module.psi2.isfinite().all()
+
+
+def test_a_rank_alone_commits_what_backward_made():
+    ours, theirs = nt.synchronise(nt.PowerNorm(FEATURES, commit="step")), nt.PowerNorm(FEATURES)
+    for step in range(3):
+        one_step(ours, step), one_step(theirs, step)
+    expect_same_state(ours, theirs)
+
+
+@pytest.mark.parametrize("drop", [lambda module: module.load_state_dict(nt.PowerNorm(FEATURES).state_dict()),
+                                  lambda module: module.reset_state()], ids=["load", "reset"])
+def test_a_new_state_drops_the_sums_of_the_old_one(one_of_two, drop):
+    module = nt.synchronise(nt.PowerNorm(FEATURES))
+    module(rows(0).requires_grad_()).sum().backward()
+    drop(module)
+    nt.commit(module)
+    assert module.step == 0

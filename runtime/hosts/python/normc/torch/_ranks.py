@@ -4,6 +4,8 @@ Norms that need the statistics of the batch exchange sums twice a step and wait 
 that divide by the running moment exchange once, for all layers, at any time before the next step: PowerNorm.
 """
 
+import functools
+
 import torch
 import torch.distributed._functional_collectives as collectives
 
@@ -173,6 +175,19 @@ class _Ranked:
         self._store(following)
         return y
 
+    def _store_sums(self, partials):
+        """Makes the state that follows from the sums of all ranks. A rank alone has none: backward made its state."""
+        if partials[:, 0].sum() > 0:  # rows
+            self._store(commit_sums(partials, list(self.state), self.text))
+        elif "_next_step" in self._buffers and _is_alone(self._group):
+            self._store(self._next)
+
+    @torch.no_grad()
+    def _drop(self):
+        super()._drop()
+        if self._sums is not None:
+            self._sums.zero_()
+
 
 def synchronise(model, process_group=None, deterministic=False):
     """Makes statistics over rows those of all ranks of a group, and returns the model.
@@ -240,11 +255,8 @@ def commit(model, scaler=None, exchange=None):
     it runs beside the optimizer. With a torch.amp.GradScaler, call it after its `update()`: a step that the scaler
     skipped is dropped, and nu, which is linear in the gradient, follows the scale.
     """
-    _state.commit(model, scaler)
-    for module, partials in (exchange or Exchange(model)).parts():
-        def store(module=module, partials=partials):
-            if partials[:, 0].sum() > 0:  # rows
-                module._store(commit_sums(partials, list(module.state), module.text))
-
-        module._commit_step(*_state.scale_of(scaler), store)
-        module._sums.zero_()
+    parts = dict((exchange or Exchange(model)).parts())
+    _state.commit([module for module in model.modules() if module not in parts], scaler)
+    for module, partials in parts.items():
+        module._commit_step(*_state.scale_of(scaler), functools.partial(module._store_sums, partials))
+        module._drop()

@@ -191,9 +191,9 @@ def scale_of(scaler):
     return scale, getattr(scaler, "_init_scale", scale)
 
 
-def commit(model, scaler=None):
-    """Commits the states that backward left in modules with commit="step"."""
-    for module in model.modules():
+def commit(modules, scaler=None):
+    """Commits the states that backward left in those modules that have commit="step"."""
+    for module in modules:
         if isinstance(module, Norm) and "_next_step" in module._buffers:
             module._commit_step(*scale_of(scaler), lambda module=module: module._store(module._next))
             module._drop()
