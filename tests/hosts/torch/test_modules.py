@@ -112,7 +112,12 @@ def test_takes_a_gradient_with_stride_zero():
 
 
 @pytest.mark.parametrize("call, said", [
-    (lambda: nt.LayerNorm(96)(torch.randn(4, 95)), r"x has the shape \[4, 95\]; layer_norm takes \[..., 96\]"),
+    (lambda: nt.LayerNorm(96)(torch.randn(4, 95)), r"expected input with shape \[\*, 96\], but got input of size \[4, 95\]"),
+    (lambda: nt.LayerNorm(32)(torch.randn(2, 4, 8)), r"expected input with shape \[\*, 32\], but got input of size \[2, 4, 8\]"),
+    (lambda: nt.LayerNorm((4, 8))(torch.randn(2, 8, 4)), r"expected input with shape \[\*, 4, 8\]"),
+    (lambda: nt.LayerNorm((4, 8))(torch.randn(2, 32)), r"expected input with shape \[\*, 4, 8\]"),
+    (lambda: nt.RMSNorm(32)(torch.randn(2, 4, 8)), r"expected input with shape \[\*, 32\]"),
+    (lambda: nt.functional.layer_norm(torch.randn(2, 4, 8), [32]), r"expected input with shape \[\*, 32\]"),
     (lambda: nt.LayerNorm(96, elementwise_affine=False)(torch.randn(4, 95)), r"expected input with shape \[\*, 96\]"),
     (lambda: nt.LayerNorm(96)(torch.zeros(4, 96, dtype=torch.int32)), "float32, float64, bfloat16 or float16"),
     (lambda: nt.BatchNorm2d(16)(torch.randn(4, 16)), "expected 4D input"),

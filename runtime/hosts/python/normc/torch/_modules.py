@@ -20,8 +20,7 @@ class LayerNorm(torch.nn.LayerNorm):
         return row_text("layer_norm_residual", self.normalized_shape, self.eps) if _fits(x, self.normalized_shape) else None
 
     def forward(self, input):
-        if self.weight is None:
-            _check_shape(input, self.normalized_shape)
+        _check_shape(input, self.normalized_shape)
         text = row_text("layer_norm", self.normalized_shape, self.eps)
         return _autograd.normalize(text, input, self.weight, self.bias)
 
@@ -36,8 +35,7 @@ class RMSNorm(torch.nn.RMSNorm):
         return self._text("rms_norm_residual", x) if _fits(x, self.normalized_shape) else None
 
     def forward(self, input):
-        if self.weight is None:
-            _check_shape(input, self.normalized_shape)
+        _check_shape(input, self.normalized_shape)
         return _autograd.normalize(self._text("rms_norm", input), input, self.weight)
 
     _forward_of_form = forward

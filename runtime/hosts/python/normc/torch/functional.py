@@ -40,7 +40,7 @@ def batch_text(features, dims, decay, eps):
 
 
 def _check_shape(input, normalized_shape):
-    if tuple(input.shape[-len(normalized_shape) :]) != tuple(normalized_shape):
+    if input.shape[-len(normalized_shape) :] != normalized_shape:
         raise RuntimeError(
             f"given normalized_shape={list(normalized_shape)}, expected input with shape "
             f"[*, {', '.join(map(str, normalized_shape))}], but got input of size {list(input.shape)}"
@@ -49,16 +49,18 @@ def _check_shape(input, normalized_shape):
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, round=None):
     """As torch.nn.functional.layer_norm. round="normalized": as of rms_norm."""
-    _check_shape(input, normalized_shape)
-    return normalize(row_text("layer_norm", tuple(normalized_shape), eps, round), input, weight, bias)
+    shape = tuple(normalized_shape)
+    _check_shape(input, shape)
+    return normalize(row_text("layer_norm", shape, eps, round), input, weight, bias)
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=None, *, round=None):
     """As torch.nn.functional.rms_norm: `eps` None is the smallest relative difference of the input's type.
     round="normalized": what is multiplied by the weight is rounded to the input's type, as Llama's code does."""
-    _check_shape(input, normalized_shape)
+    shape = tuple(normalized_shape)
+    _check_shape(input, shape)
     eps = torch.finfo(input.dtype).eps if eps is None else eps
-    return normalize(row_text("rms_norm", tuple(normalized_shape), eps, round), input, weight)
+    return normalize(row_text("rms_norm", shape, eps, round), input, weight)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
