@@ -196,3 +196,16 @@ def test_a_new_state_drops_the_sums_of_the_old_one(one_of_two, drop):
     drop(module)
     nt.commit(module)
     assert module.step == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+def test_a_cast_leaves_sums_in_f64(one_of_two, dtype):
+    module = nt.synchronise(nt.PowerNorm(FEATURES)).double().to(dtype)
+    kept = torch.float64 if dtype == torch.float64 else torch.float32
+    assert module._sums.dtype == torch.float64 and module.psi2.dtype == kept and module.weight.dtype == dtype
+    module(rows(0).to(dtype).requires_grad_()).sum().backward()
+    before = module._sums.clone()
+    module.to(dtype).to(torch.bfloat16)
+    assert torch.equal(module._sums, before) and before.any()
+    nt.commit(module)
+    assert module.step == 1 and module.nu.any()

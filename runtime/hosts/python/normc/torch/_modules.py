@@ -77,9 +77,10 @@ class InstanceNorm3d(_InstanceNorm, torch.nn.InstanceNorm3d):
 
 class StateKept:
     """Keeps the buffers of a state in the type of its statistics when a module is cast: f32, and f64 where the
-    module is cast to f64. A state in bf16 would lose what a step adds to it."""
+    module is cast to f64. A state in bf16 would lose what a step adds to it. Buffers of `_exact` keep their type."""
 
     _keeps = True
+    _exact = ()
 
     def _apply(self, fn, recurse=True):
         if not self._keeps:
@@ -89,9 +90,10 @@ class StateKept:
             cast = fn(tensor)
             if id(tensor) not in state or cast.dtype in (torch.float64, tensor.dtype) or not cast.is_floating_point():
                 return cast
-            return tensor.to(cast.device, torch.float32)
+            return tensor.to(cast.device, state[id(tensor)])
 
-        state = {id(buffer) for buffer in self._buffers.values() if buffer is not None}
+        state = {id(buffer): buffer.dtype if name in self._exact else torch.float32
+                 for name, buffer in self._buffers.items() if buffer is not None}
         return super()._apply(kept, recurse)
 
 

@@ -165,6 +165,8 @@ class SyncBatchNorm(_BatchNorm, torch.nn.SyncBatchNorm):
 class _Ranked:
     """What `synchronise` adds to a Norm."""
 
+    _exact = ("_sums",)
+
     def forward(self, x, mask=None):
         if not self.training or _is_alone(self._group):
             return super().forward(x, mask)
