@@ -24,6 +24,10 @@ CASES = {
     "batch_norm of volumes": (nt.BatchNorm3d, torch.nn.BatchNorm3d, (16,), (2, 16, 3, 4, 5)),
     "batch_norm without affine": (nt.BatchNorm2d, torch.nn.BatchNorm2d, (16, 1e-5, 0.1, False), (4, 16, 5, 6)),
     "batch_norm without running": (nt.BatchNorm2d, torch.nn.BatchNorm2d, (16, 1e-5, 0.1, True, False), (4, 16, 5, 6)),
+    "batch_norm, momentum 0": (nt.BatchNorm2d, torch.nn.BatchNorm2d, (16, 1e-5, 0.0), (4, 16, 5, 6)),
+    "batch_norm, momentum 1": (nt.BatchNorm1d, torch.nn.BatchNorm1d, (16, 1e-5, 1.0), (9, 16)),
+    "batch_norm, momentum None, without running": (
+        nt.BatchNorm1d, torch.nn.BatchNorm1d, (16, 1e-5, None, True, False), (9, 16)),
     "batch_norm, plain mean": (nt.BatchNorm1d, torch.nn.BatchNorm1d, (16, 1e-5, None), (9, 16)),
 }
 BOUNDS = {torch.float32: 3e-5, torch.float64: 1e-12, torch.bfloat16: 3e-2}

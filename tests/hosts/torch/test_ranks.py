@@ -209,3 +209,18 @@ def test_a_cast_leaves_sums_in_f64(one_of_two, dtype):
     assert torch.equal(module._sums, before) and before.any()
     nt.commit(module)
     assert module.step == 1 and module.nu.any()
+
+
+@pytest.mark.parametrize("arguments", [{"momentum": 0.0}, {"momentum": None, "track_running_stats": False}], ids=str)
+def test_running_statistics_that_stay_as_they_are(one_of_two, arguments):
+    ours = nt.synchronise(nt.BatchNorm1d(FEATURES, **arguments))
+    theirs = torch.nn.BatchNorm1d(FEATURES, **arguments)
+    for step in range(2):
+        a, b = (rows(step).requires_grad_() for _ in range(2))
+        y, wanted = ours(a), theirs(b)
+        assert y.grad_fn.name() == "_WaitedBackward"
+        y.backward(rows(7)), wanted.backward(rows(7))
+        torch.testing.assert_close(y, wanted, rtol=2e-5, atol=2e-5)
+        torch.testing.assert_close(a.grad, b.grad, rtol=2e-5, atol=2e-5)
+    expect_same_state(ours.eval(), theirs.eval())
+    torch.testing.assert_close(ours(rows(3)), theirs(rows(3)), rtol=2e-5, atol=2e-5)

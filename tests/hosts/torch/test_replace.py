@@ -87,6 +87,11 @@ def test_a_report():
     assert nt.replace(model).replaced == []
 
 
+def test_a_batch_norm_without_running_statistics_is_replaced():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(8, momentum=None, track_running_stats=False))
+    assert nt.replace(model, strict=True).replaced == ["0"] and type(model[0]) is nt.BatchNorm1d
+
+
 def test_only_some_types():
     model = transformer()
     report = nt.replace(model, norms=[torch.nn.RMSNorm])

@@ -1,6 +1,6 @@
 """Modules that subclass those of torch.nn: the same arguments, parameters, buffers and state_dict.
 
-A module that cannot be computed by normc as torch does it (running statistics of instances, momentum=None)
+A module that cannot be computed by normc as torch does it (running statistics of instances, those with momentum=None)
 falls back to torch's own forward; `replace` reports these.
 """
 
@@ -106,8 +106,7 @@ class _BatchNorm(StateKept):
         if not self._keeps and self.track_running_stats:
             return super().forward(input)
         self._check_input_dim(input)
-        decay = 1 - (self.momentum or 0.0)
-        norm = batch_text(self.num_features, input.dim(), decay, self.eps)
+        norm = self._text(input)
         training = self.training or self.running_mean is None
         if not training:
             state = (self.num_batches_tracked, self.running_mean, self.running_var)
@@ -117,8 +116,21 @@ class _BatchNorm(StateKept):
             return _autograd.train(norm, input, self.weight, self.bias, None, self._fresh(input))[0]
         state = (self.num_batches_tracked, self.running_mean, self.running_var)
         y, following = _autograd.train(norm, input, self.weight, self.bias, None, state)
-        _autograd.store(state, following)
+        _autograd.store(*self._moving(state, following))
         return y
+
+    @property
+    def _decay(self):
+        return 1 - (self.momentum or 0.0)
+
+    def _text(self, input):
+        # A decay is below 1. With a momentum of 0 that of the text is free: `_moving` leaves the statistics out.
+        return batch_text(self.num_features, input.dim(), self._decay if self._decay != 1 else 0.0, self.eps)
+
+    def _moving(self, state, following):
+        """Returns the fields of a state that a step changes, and their next values: with a momentum of 0 the number of
+        steps alone."""
+        return (state, following) if self._decay != 1 else (state[:1], following[:1])
 
     def _fresh(self, input):
         kind = torch.float64 if input.dtype == torch.float64 else torch.float32

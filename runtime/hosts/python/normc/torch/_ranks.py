@@ -12,7 +12,6 @@ import torch.distributed._functional_collectives as collectives
 from . import _ops, _state
 from ._autograd import _first_order, _placed
 from ._modules import _BatchNorm
-from .functional import batch_text
 
 forward_reduce = torch.ops.normc.forward_reduce.default
 forward_apply = torch.ops.normc.forward_apply.default
@@ -134,7 +133,8 @@ class SyncBatchNorm(_BatchNorm, torch.nn.SyncBatchNorm):
     deterministic = False
 
     def forward(self, input):
-        if not self.training or self.momentum is None or _is_alone(self.process_group):
+        plain_mean = self.momentum is None and self.track_running_stats
+        if not self.training or plain_mean or _is_alone(self.process_group):
             return super().forward(input)
         self._check_input_dim(input)
         state = (
@@ -142,14 +142,13 @@ class SyncBatchNorm(_BatchNorm, torch.nn.SyncBatchNorm):
             if self.track_running_stats
             else self._fresh(input)
         )
-        norm = batch_text(self.num_features, input.dim(), 1 - self.momentum, self.eps)
         group = _name_of(self.process_group)
         y, *following = _Waited.apply(
-            norm, group, self.deterministic, input, self.weight, self.bias, None, *state
+            self._text(input), group, self.deterministic, input, self.weight, self.bias, None, *state
         )
         if self.track_running_stats:
             with torch.no_grad():
-                torch._foreach_copy_(state, following)
+                torch._foreach_copy_(*self._moving(state, following))
         return y
 
     @classmethod

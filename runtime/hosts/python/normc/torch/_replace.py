@@ -70,7 +70,7 @@ def _class_for(module):
         return made
     if type(module) not in _TYPES:
         return named
-    if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None:
+    if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None and module.track_running_stats:
         return "momentum=None, a plain mean of all steps, is torch's"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
         return "running statistics of instances are torch's"
