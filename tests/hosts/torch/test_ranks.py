@@ -224,3 +224,34 @@ def test_running_statistics_that_stay_as_they_are(one_of_two, arguments):
         torch.testing.assert_close(a.grad, b.grad, rtol=2e-5, atol=2e-5)
     expect_same_state(ours.eval(), theirs.eval())
     torch.testing.assert_close(ours(rows(3)), theirs(rows(3)), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("commit", ["backward", "forward", "step"])
+def test_a_call_that_needs_no_gradient_moves_the_state(one_of_two, commit):
+    ours, theirs = (nt.PowerNorm(FEATURES, affine=False, commit=commit) for _ in range(2))
+    nt.synchronise(ours)
+    for step, gradient in enumerate((False, True, False)):
+        for module in (ours, theirs):
+            y = module(rows(step).requires_grad_(gradient))
+            if gradient:
+                y.square().sum().backward()
+            nt.commit(module)
+        assert ours.step == step + 1
+        expect_same_state(ours, theirs)
+
+
+@pytest.mark.parametrize("commit, steps", [("backward", 0), ("forward", 1), ("step", 0)])
+def test_a_call_under_no_grad_moves_the_state_where_forward_commits(one_of_two, commit, steps):
+    ours, theirs = (nt.PowerNorm(FEATURES, commit=commit) for _ in range(2))
+    nt.synchronise(ours)
+    for module in (ours, theirs):
+        with torch.no_grad():
+            module(rows(0))
+        nt.commit(module)
+        assert module.step == steps
+    expect_same_state(ours, theirs)
+
+
+def test_a_transform_is_refused(one_of_two):
+    with pytest.raises(RuntimeError, match="the backward of power_norm changes its state"):
+        torch.func.grad(lambda x: nt.synchronise(nt.PowerNorm(FEATURES))(x).sum())(rows(0))

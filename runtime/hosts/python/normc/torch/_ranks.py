@@ -10,7 +10,7 @@ import torch
 import torch.distributed._functional_collectives as collectives
 
 from . import _ops, _state
-from ._autograd import _first_order, _placed
+from ._autograd import _first_order, _needs_gradient, _placed, _refuse_transforms
 from ._modules import _BatchNorm
 
 forward_reduce = torch.ops.normc.forward_reduce.default
@@ -96,7 +96,8 @@ class _Waited(torch.autograd.Function):
 
 
 class _Late(torch.autograd.Function):
-    """A norm whose outputs need the state alone. Backward adds the sums of forward and backward to `sums`."""
+    """A norm whose outputs need the state alone. Backward adds the sums of forward and backward to `sums`, and 1 to its
+    last element, which counts them."""
 
     @staticmethod
     def forward(ctx, norm, sums, x, scale, bias, mask, *state):
@@ -113,7 +114,7 @@ class _Late(torch.autograd.Function):
         *made, gradient = backward_reduce(
             x, dy, scale, bias, mask, rest[: -ctx.count], rest[-ctx.count :], ctx.norm, *wanted
         )
-        ctx.sums.add_(torch.cat([partial, gradient]))
+        ctx.sums.add_(torch.cat([partial, gradient, gradient.new_ones(1)]))
         return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
 
 
@@ -170,16 +171,31 @@ class _Ranked:
         if not self.training or _is_alone(self._group):
             return super().forward(x, mask)
         if self._sums is not None:
-            return _Late.apply(self.text, self._sums, x, self.weight, self.bias, mask, *self.state)
+            return self._late(x, mask)
         group = _name_of(self._group)
         y, *following = _Waited.apply(self.text, group, self._gather, x, self.weight, self.bias, mask, *self.state)
         self._store(following)
         return y
 
+    def _late(self, x, mask):
+        _refuse_transforms(self.text)
+        if _needs_gradient(x, self.weight, self.bias):
+            return _Late.apply(self.text, self._sums, x, self.weight, self.bias, mask, *self.state)
+        y, *_, partial = forward_reduce(x, self.weight, self.bias, mask, self.state, self.text)
+        # As train_carried: the first pass of a checkpoint changes nothing.
+        if torch.is_grad_enabled() or self.commit_at == "forward":
+            self._sums[: partial.numel()].add_(partial)
+        return y
+
     def _store_sums(self, partials):
         """Makes the state that follows from the sums of all ranks. A rank alone has none: backward made its state."""
         if partials[:, 0].sum() > 0:  # rows
-            self._store(commit_sums(partials, list(self.state), self.text))
+            following = commit_sums(partials[:, :-1].contiguous(), list(self.state), self.text)
+            if not partials[:, -1].any():  # no backward ran, so what it makes of the state stays
+                fields = _ops.library.facts(self.text, "backward", "f32", "")["state"]
+                following = [old if field["written"] else new
+                             for field, old, new in zip(fields, self.state, following)]
+            self._store(following)
         elif "_next_step" in self._buffers and _is_alone(self._group):
             self._store(self._next)
 
@@ -208,7 +224,8 @@ def synchronise(model, process_group=None, deterministic=False):
         known = _ops.library.facts(module.text, "forward_reduce", "f32", "", False)
         module._group, module._gather, sums = process_group, deterministic, None
         if known["y"]:
-            sums = torch.zeros(_ops.library.facts(module.text, "commit", "f32", "", False)["partial"], dtype=torch.float64)
+            size = _ops.library.facts(module.text, "commit", "f32", "", False)["partial"] + 1
+            sums = torch.zeros(size, dtype=torch.float64)
         module.register_buffer("_sums", sums if sums is None else sums.to(module.state[0].device), persistent=False)
         kind = type(module)
         module.__class__ = type("Synchronised" + kind.__name__, (_Ranked, kind), {})
