@@ -3,6 +3,7 @@
 import normc.torch as nt
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.func import functional_call, grad, vmap
 
 from kit import CARRIED, EXACT, STATES, data_of, module_of
@@ -65,10 +66,37 @@ def test_forward_mode_is_refused(name):
     x = data_of(shape)
     with pytest.raises(RuntimeError, match="jvp"):
         torch.func.jvp(module, (x,), (x,))
-    import torch.autograd.forward_ad as forward
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp"):
+        module(forward_ad.make_dual(x.requires_grad_(), x.detach()))
 
-    with forward.dual_level(), pytest.raises(RuntimeError, match="jvp"):
-        module(forward.make_dual(x.requires_grad_(), x.detach()))
+
+LOST = "a tensor of a norm has a tangent of torch.autograd.forward_ad, and norms of normc have no jvp; use reverse mode"
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "power_norm"])
+def test_a_tangent_that_needs_no_gradient_is_refused(name, training):
+    module, shape = module_of(name)
+    module.requires_grad_(False).train(training)
+    x = data_of(shape)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, x)
+        with pytest.raises(NotImplementedError, match=LOST):
+            module(dual)
+        with torch.no_grad(), pytest.raises(NotImplementedError, match=LOST):
+            module(dual)
+        module(x)  # it has no tangent
+
+
+def test_tangents_of_parameters_and_of_tensors_around_a_norm_are_refused():
+    x = data_of((5, 24))
+    norm = nt.Norm("rms_norm_residual", 24, affine=False)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, x)
+        with pytest.raises(NotImplementedError, match=LOST):
+            nt.functional.layer_norm(x, (24,), forward_ad.make_dual(x[0], x[1]))
+        with pytest.raises(NotImplementedError, match=LOST):
+            norm(x, residual=dual)
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -5,10 +5,11 @@ dscale and dbias.
 """
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _ops
 from .. import _around
-from ._autograd import _first_order, _is_transformed, _refuse_transforms, store
+from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, store
 
 infer = torch.ops.normc.infer_around.default
 forward = torch.ops.normc.forward_around.default
@@ -264,6 +265,8 @@ def _given(norm, x, scale, bias, mask, around):
 
 
 def _needs_gradient(tensors):
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(*tensors)
     return torch.is_grad_enabled() and any(each is not None and each.requires_grad for each in tensors)
 
 

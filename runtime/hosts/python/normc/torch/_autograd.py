@@ -7,6 +7,7 @@ need `setup_context`, which costs 70 us a call elsewhere. A second derivative fa
 import functools
 
 import torch
+from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
 from . import _ops
@@ -14,7 +15,19 @@ from . import _ops
 _transforming = torch._C._are_functorch_transforms_active
 
 
+def _refuse_tangents(*tensors):
+    """Raises if a tensor has a tangent of forward mode, which operators would lose: a Function without jvp is refused by
+    torch, an operator is not."""
+    if any(each is not None and forward_ad.unpack_dual(each).tangent is not None for each in tensors):
+        raise NotImplementedError(
+            "a tensor of a norm has a tangent of torch.autograd.forward_ad, and norms of normc have no jvp; use reverse "
+            "mode: backward() or torch.func.vjp"
+        )
+
+
 def _needs_gradient(x, scale, bias):
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(x, scale, bias)
     return torch.is_grad_enabled() and (
         x.requires_grad
         or (scale is not None and scale.requires_grad)
