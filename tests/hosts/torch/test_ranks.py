@@ -1,7 +1,10 @@
 """Statistics over ranks: three processes with unequal rows, one of them with none, against one process with all
 rows. Forward, backward, state, several steps."""
 
+import copy
+import io
 import os
+import pickle
 
 import normc
 import normc.torch as nt
@@ -255,3 +258,26 @@ def test_a_call_under_no_grad_moves_the_state_where_forward_commits(one_of_two, 
 def test_a_transform_is_refused(one_of_two):
     with pytest.raises(RuntimeError, match="the backward of power_norm changes its state"):
         torch.func.grad(lambda x: nt.synchronise(nt.PowerNorm(FEATURES))(x).sum())(rows(0))
+
+
+def loaded(module):
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module)), loaded],
+                         ids=["deepcopy", "pickle", "save"])
+@pytest.mark.parametrize("name", ["batch", "power_v", "power"])
+def test_a_synchronised_module_is_copied(one_of_two, name, copied):
+    ours = nt.synchronise(module_of(name, torch.float32))
+    ours(rows(0).requires_grad_()).square().sum().backward()
+    other = copied(ours)  # with the sums of a step that is not committed
+    assert type(other) is type(ours)
+    for module in (ours, other):
+        nt.commit(module)
+        one_step(module, 1)
+    assert ours.state_dict().keys() == other.state_dict().keys()
+    assert all(torch.equal(value, other.state_dict()[key]) for key, value in ours.state_dict().items())
+    assert name == "batch" or ours.step == 2

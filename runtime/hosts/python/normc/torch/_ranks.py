@@ -167,6 +167,9 @@ class _Ranked:
 
     _exact = ("_sums",)
 
+    def __reduce_ex__(self, protocol):
+        return _ranked, (type(self).__mro__[2],), self.__getstate__()
+
     def forward(self, x, mask=None):
         if not self.training or _is_alone(self._group):
             return super().forward(x, mask)
@@ -206,6 +209,18 @@ class _Ranked:
             self._sums.zero_()
 
 
+@functools.lru_cache(maxsize=None)
+def _class_with(kind):
+    """Returns the class that a Norm of this class becomes."""
+    return type("Synchronised" + kind.__name__, (_Ranked, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
+
+
+def _ranked(kind):
+    """Returns an object of the class that a Norm of this class becomes, for pickle."""
+    made = _class_with(kind)
+    return made.__new__(made)
+
+
 def synchronise(model, process_group=None, deterministic=False):
     """Makes statistics over rows those of all ranks of a group, and returns the model.
 
@@ -227,8 +242,7 @@ def synchronise(model, process_group=None, deterministic=False):
             size = _ops.library.facts(module.text, "commit", "f32", "", False)["partial"] + 1
             sums = torch.zeros(size, dtype=torch.float64)
         module.register_buffer("_sums", sums if sums is None else sums.to(module.state[0].device), persistent=False)
-        kind = type(module)
-        module.__class__ = type("Synchronised" + kind.__name__, (_Ranked, kind), {})
+        module.__class__ = _class_with(type(module))
     return model
 
 
