@@ -127,9 +127,21 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.BatchNorm2d(16)(torch.randn(4, 16)), "expected 4D input"),
     (lambda: nt.BatchNorm2d(16)(torch.randn(4, 15, 3, 3)), r"takes \[batch, 16, positions...\]"),
     (lambda: nt.BatchNorm1d(16)(torch.randn(1, 16)), "Expected more than 1 value per channel"),
+    (lambda: nt.InstanceNorm1d(3, affine=True)(torch.randn(2, 4, 5)), r"to match num_features \(3\), but got 4"),
+    (lambda: nt.InstanceNorm1d(3, affine=True)(torch.randn(4, 5)), r"to match num_features \(3\), but got 4"),
     (lambda: nt.GroupNorm(4, 32)(torch.randn(2, 31, 3)), "31 channels are not divisible by 4 groups"),
     (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
 ])
 def test_refuses(call, said):
     with pytest.raises(Exception, match=said):
         call()
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 5), (4, 5)], ids=str)
+def test_instance_norm_without_an_affine_takes_any_number_of_channels(shape):
+    x, dy = torch.randn(shape), torch.randn(shape)
+    with pytest.warns(UserWarning, match="the input has 4 channels and num_features is 3, which a module with affine=False"):
+        ours = run(nt.InstanceNorm1d(3), x, dy)
+    with pytest.warns(UserWarning):
+        theirs = run(torch.nn.InstanceNorm1d(3), x, dy)
+    compare(ours, theirs, 3e-5)

@@ -4,6 +4,8 @@ A module that cannot be computed by normc as torch does it (running statistics o
 falls back to torch's own forward; `replace` reports these.
 """
 
+import warnings
+
 import torch
 
 from . import _autograd
@@ -53,14 +55,18 @@ class _InstanceNorm:
         self._check_input_dim(input)
         batched = input if input.dim() == self._get_no_batch_dim() + 1 else input[None]
         self._check_channels(batched)
-        norm = segment_text("instance_norm", self.num_features, self.eps)
+        norm = segment_text("instance_norm", batched.shape[1], self.eps)
         y = _autograd.normalize(norm, batched, self.weight, self.bias)
         return y if batched is input else y[0]
 
     def _check_channels(self, input):
-        if input.shape[1] != self.num_features:
+        if input.shape[1] == self.num_features:
+            return
+        if self.affine:
             raise ValueError(f"expected input's size at dim=1 to match num_features ({self.num_features}), "
                              f"but got {input.shape[1]}")
+        warnings.warn(f"the input has {input.shape[1]} channels and num_features is {self.num_features}, which a module "
+                      "with affine=False does not use; make it the number of channels", stacklevel=3)
 
 
 class InstanceNorm1d(_InstanceNorm, torch.nn.InstanceNorm1d):
