@@ -145,3 +145,10 @@ def test_instance_norm_without_an_affine_takes_any_number_of_channels(shape):
     with pytest.warns(UserWarning):
         theirs = run(torch.nn.InstanceNorm1d(3), x, dy)
     compare(ours, theirs, 3e-5)
+
+
+def test_instance_norm_of_any_number_of_channels_is_compiled_whole():
+    module, x = nt.InstanceNorm1d(3), torch.randn(2, 4, 5)
+    with pytest.warns(UserWarning):
+        wanted = module(x)
+    assert torch.equal(torch.compile(module, backend="aot_eager", fullgraph=True)(x), wanted)

@@ -65,8 +65,9 @@ class _InstanceNorm:
         if self.affine:
             raise ValueError(f"expected input's size at dim=1 to match num_features ({self.num_features}), "
                              f"but got {input.shape[1]}")
-        warnings.warn(f"the input has {input.shape[1]} channels and num_features is {self.num_features}, which a module "
-                      "with affine=False does not use; make it the number of channels", stacklevel=3)
+        if not torch.compiler.is_compiling():  # it would break the graph
+            warnings.warn(f"the input has {input.shape[1]} channels and num_features is {self.num_features}, which a module "
+                          "with affine=False does not use; make it the number of channels", stacklevel=3)
 
 
 class InstanceNorm1d(_InstanceNorm, torch.nn.InstanceNorm1d):
