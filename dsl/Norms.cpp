@@ -26,7 +26,7 @@ struct Draft {
   NormSyntax syntax;
   enum { Untouched, Open, Done } stage = Untouched;
   std::shared_ptr<const Spec> spec;  // null after an error
-  int descent = 0;                   // number of `from` steps to its first base
+  int descent = 0;                   // number of `from` steps to the first of its line
 };
 
 // True for a byte that no text has. Each would be an error of its own.
@@ -57,7 +57,7 @@ class FileReader {
     distinctNames();
     std::vector<std::shared_ptr<const Spec>> specs;
     for (Draft& draft : drafts_) {
-      finish(draft, 0);
+      finishLine(draft);
       specs.push_back(draft.spec);
     }
     if (errors_.count() == 0) return specs;
@@ -112,12 +112,28 @@ class FileReader {
     }
   }
 
-  void finish(Draft& draft, int depth) {
-    if (draft.stage == Draft::Done) return;
-    draft.stage = Draft::Open;
+  // Returns the norm of this file that the draft starts from; null if there is none.
+  Draft* baseInFile(const Draft& draft) const {
+    if (!draft.syntax.base) return nullptr;
+    const auto named = byName_.find(draft.syntax.base->text);
+    return named == byName_.end() ? nullptr : named->second;
+  }
+
+  // Finishes the norms of this file that the draft descends from, the first of the line first, and the draft.
+  // A line may be as long as the file, so it is no recursion.
+  void finishLine(Draft& draft) {
+    std::vector<Draft*> line;
+    for (Draft* at = &draft; at && at->stage == Draft::Untouched; at = baseInFile(*at)) {
+      at->stage = Draft::Open;
+      line.push_back(at);
+    }
+    for (; !line.empty(); line.pop_back()) finish(*line.back());
+  }
+
+  void finish(Draft& draft) {
     Spec spec;
     Places places;
-    const bool whole = inherit(draft, depth, spec) && draft.syntax.complete;
+    const bool whole = inherit(draft, spec) && draft.syntax.complete;
     spec.name = std::string(draft.syntax.name.text);
     const size_t errorsBefore = errors_.count();
     applyClauses(draft.syntax, source_, spec, places, errors_);
@@ -139,12 +155,11 @@ class FileReader {
     draft.stage = Draft::Done;
   }
 
-  // Rule C4. Copies the base into `spec`; false if there is no legal base.
-  bool inherit(Draft& draft, int depth, Spec& spec) {
+  // Rule C4. Copies the base, which is finished, into `spec`; false if there is no legal base.
+  bool inherit(Draft& draft, Spec& spec) {
     if (!draft.syntax.base) return true;
     const Token& base = *draft.syntax.base;
-    const auto named = byName_.find(base.text);
-    Draft* const inFile = named == byName_.end() ? nullptr : named->second;
+    const Draft* const inFile = baseInFile(draft);
     if (!inFile) {
       const auto found = known_.find(base.text);
       if (found == known_.end()) {
@@ -152,6 +167,7 @@ class FileReader {
              didYouMean(base.text, suggestedNames(), "a base is a norm of this file or a built-in one"));
         return false;
       }
+      draft.descent = 1;
       spec = *found->second;
       return true;
     }
@@ -162,16 +178,15 @@ class FileReader {
                  : "a chain of 'from' has to end in a norm without one");
       return false;
     }
-    if (depth < kDeepestDescent) finish(*inFile, depth + 1);
+    if (!inFile->spec) return false;
     draft.descent = inFile->descent + 1;
-    if (depth >= kDeepestDescent || draft.descent > kDeepestDescent) {
+    if (draft.descent > kDeepestDescent) {
       fail(base, "C4",
            "norm " + inQuotes(draft.syntax.name.text) + " is more than " + std::to_string(kDeepestDescent) +
                " steps of 'from' away from the first of its line",
            "start from a norm nearer to the first");
       return false;
     }
-    if (!inFile->spec) return false;
     spec = *inFile->spec;
     return true;
   }
