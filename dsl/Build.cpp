@@ -220,10 +220,10 @@ class Builder {
     std::vector<Item> items = clause.items;
     takeOffset(clause, items, modulate.offset);
     for (const Item& item : items) {
-      if (!item.value.isWord("shift") || item.arguments.empty()) continue;
+      if (item.key || !item.value.isWord("shift") || item.arguments.empty()) continue;
       context_.fail(item.arguments[0].key.value_or(item.arguments[0].value), "C30",
-                    "an offset of 'modulate' needs 'scale'",
-                    "write 'modulate scale(offset = 0)', or leave the offset out");
+                    "'shift' of 'modulate' has no options",
+                    "an offset belongs to 'scale': write 'modulate scale(offset = 0)'");
       return;
     }
     const Options given(context_, items, "'modulate'", "modulate", {"per"}, {"scale", "shift"});

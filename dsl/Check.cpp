@@ -11,7 +11,6 @@ namespace normc {
 namespace {
 
 constexpr int64_t kLargestWindow = 4096;
-constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: every smaller whole number is a double
 
 class Checker {
  public:
@@ -130,7 +129,8 @@ class Checker {
       needs("C15", spec_.center == Center::Current, "center current");
       needs("C15", spec_.moment == Moment::Central, "moment central");
       needs("C15", spec_.divideBy == DivideBy::Current, "divide_by current");
-      needs("C15", spec_.running.has_value(), "running decay = 0.9");
+      require(spec_.running.has_value(), "C15", "renorm", name + " needs a 'running' clause",
+              "write e.g. 'running decay = 0.9', or 'renorm none'");
     }
     if (kind == Renorm::Moment) {  // C16
       needs("C16", spec_.moment == Moment::Raw, "moment raw");

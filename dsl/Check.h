@@ -23,6 +23,9 @@ struct Place {
 /// what is not written.
 using Places = std::map<std::string, Place, std::less<>>;
 
+/// Rule C26: up to 2^53 a double holds every whole number.
+inline constexpr double kLargestWhole = 9007199254740992.0;
+
 /// Rule C33: the least floor of `quantize`.
 inline constexpr double kLeastFloor = 1e-30;
 

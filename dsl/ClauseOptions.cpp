@@ -43,8 +43,7 @@ bool BuildContext::number(const Token& token, double& out) const {
 bool BuildContext::whole(const Token& token, int64_t& out) const {
   double value = 0;
   if (!number(token, value)) return false;
-  // C26: up to 2^53 a double holds every whole number.
-  if (value != std::floor(value) || std::abs(value) > 9007199254740992.0) {
+  if (value != std::floor(value) || std::abs(value) > kLargestWhole) {  // C26
     fail(token, "C26", inQuotes(token.text) + " is no whole number", "use a whole number of at most 2^53");
     return false;
   }

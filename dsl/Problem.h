@@ -82,7 +82,7 @@ Result<Problem> parseProblem(std::string_view text, const SpecLookup&);
 /// hold.
 Result<Problem> parseRequest(std::string_view text, const SpecLookup&);
 
-/// Checks the rules that a Problem adds to those of its Spec (P1 to P11 of dsl/SPEC.md): bindings are all
+/// Checks the rules that a Problem adds to those of its Spec (P1, P2, ... of dsl/SPEC.md): bindings are all
 /// given and none is unknown, groups divide features, the layout is possible for the reduction, ...
 Result<Problem> checkProblem(Problem);
 

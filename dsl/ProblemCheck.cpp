@@ -109,7 +109,7 @@ class ProblemChecker {
     const std::vector<std::string> needed = bindingNames(spec_);
     for (const std::string& name : needed) {
       if (!problem_.bindings.contains(name)) {
-        fail("P4", "name", inQuotes(spec_.name) + " needs the number of its groups " + inQuotes(name),
+        fail("P4", "[name]", inQuotes(spec_.name) + " needs the number of its groups " + inQuotes(name),
              "add it in braces, e.g. {" + name + "=8}");
       }
     }
@@ -134,7 +134,7 @@ class ProblemChecker {
     if (count > kMostFeatures) {
       if (literal)
         fail(
-            "P5", "name",
+            "P5", "[name]",
             std::string(clause) + " of " + inQuotes(spec_.name) + " has " + std::to_string(count) + " groups",
             kFewerGroups);
       return;
@@ -180,7 +180,7 @@ class ProblemChecker {
     const auto pairsShare = [&](const char* clause, const Groups& statistics) {
       const std::optional<int64_t> count = countOf(statistics);
       if (!count || *runs % *count == 0) return;
-      fail("P14", placeOf(spec_.rope->groups, placeOf(statistics, "name")),
+      fail("P14", placeOf(spec_.rope->groups, placeOf(statistics, "[name]")),
            "the number of groups of " + rope + " is " + std::to_string(*runs) + ", no multiple of the " +
                std::to_string(*count) + " of " + clause,
            "both features of a pair belong to one group of " + std::string(clause) + ": use a multiple of " +
@@ -218,6 +218,13 @@ class ProblemChecker {
     if (!spec_.quantize) return;
     const Spec::Quantize& quantize = *spec_.quantize;
     const bool blocks = quantize.per == QuantizePer::Block;
+    if (blocks && quantize.size > kMostFeatures) {
+      fail("P12", "[name]",
+           "a block of 'quantize' of " + inQuotes(spec_.name) + " has " + std::to_string(quantize.size) +
+               " features",
+           "use a 'size' of at most 2^40: no row has more features");
+      return;
+    }
     if (blocks && problem_.features && *problem_.features >= 1 && *problem_.features % quantize.size != 0) {
       fail("P12", "[features]",
            std::to_string(*problem_.features) + " features do not divide into blocks of " +
@@ -288,7 +295,7 @@ class ProblemChecker {
     if (spec_.running) all.push_back({"init", spec_.running->init, {}});
     for (const Number& number : all) {
       if (std::optional<Diagnostic> error = notInF32(number.name + " of " + inQuotes(spec_.name), number)) {
-        locate_("name", *error);
+        locate_("[name]", *error);
         errors_.push_back(*std::move(error));
       }
     }
@@ -297,7 +304,7 @@ class ProblemChecker {
   // P9
   void entry() {
     if (spec_.running || !infoOf(problem_.entry).needsState) return;
-    fail("P9", "entry",
+    fail("P9", "[entry]",
          inQuotes(spec_.name) + " has no state, and '" + std::string(name(problem_.entry)) +
              "' is the gradient of an infer that uses one",
          "infer of " + inQuotes(spec_.name) +
@@ -310,7 +317,7 @@ class ProblemChecker {
     if (!isOverRanks(entry)) return;
     const std::string norm = inQuotes(spec_.name), called = inQuotes(std::string(name(entry)));
     const auto refuse = [&](const std::string& why, const std::string& hint) {
-      fail("P10", "entry", norm + " has no " + called + ": " + why, hint);
+      fail("P10", "[entry]", norm + " has no " + called + ": " + why, hint);
     };
     constexpr const char* kOnOne = "use 'forward' and 'backward', with the statistics of each rank";
     if (!spec_.perFeature())

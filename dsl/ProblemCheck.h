@@ -14,8 +14,8 @@ namespace normc {
 /// of statistics and of a block of rows are far below the largest int64_t.
 inline constexpr int64_t kMostFeatures = int64_t(1) << 40;
 
-/// Returns the errors of `problem` by the rules P1 to P10 of dsl/SPEC.md. `locate` fills in the place of a
-/// part: "[shape]", "[features]", "layout", "params" or the name of a binding; for any other part the norm.
+/// Returns the errors of `problem` by the rules P of dsl/SPEC.md. `locate` fills in the place of a part:
+/// "[entry]", "[shape]", "[features]", an option or a binding by its name; for any other part the norm.
 std::vector<Diagnostic> problemErrors(
     const Problem&, const std::function<void(const std::string& part, Diagnostic&)>& locate);
 

@@ -67,7 +67,7 @@ class ProblemParser {
       point(errors_.back(), key);
     }
     const std::vector<TextPart>& shape = read_.shape;
-    places_["entry"] = read_.entry;
+    places_["[entry]"] = read_.entry;
     places_["[shape]"] = wholeShape();
     const bool channelsFirst = read_.problem.channelsFirst();
     if (shape.size() != (read_.problem.segmented || channelsFirst ? 3 : 2)) return;
@@ -157,7 +157,7 @@ class ProblemParser {
   const bool takesSizes_;  // numbers of segments and rows
   ProblemReading read_;
   std::shared_ptr<const Spec> spec_;
-  std::map<std::string, TextPart> places_;  // by option, and "[shape]", "[features]"
+  std::map<std::string, TextPart> places_;  // by option, and "[entry]", "[shape]", "[features]"
   std::vector<Diagnostic> errors_;
 };
 

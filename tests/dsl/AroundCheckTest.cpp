@@ -55,10 +55,12 @@ TEST(AroundCheck, C30_AModulationHasAScaleOrAShift) {
 
 TEST(AroundCheck, C30_AnOffsetIsAddedToItsScale) {
   EXPECT_EQ(errorsOf(norm({"reduce features", "modulate shift(offset = 1)"})),
-            "t.norm:3:18: error: an offset of 'modulate' needs 'scale' [C30]\n"
+            "t.norm:3:18: error: 'shift' of 'modulate' has no options [C30]\n"
             "    modulate shift(offset = 1)\n"
             "                   ^~~~~~\n"
-            "  hint: write 'modulate scale(offset = 0)', or leave the offset out\n");
+            "  hint: an offset belongs to 'scale': write 'modulate scale(offset = 0)'\n");
+  EXPECT_EQ(brief(norm({"reduce features", "modulate scale, shift(offset = 0)"})),
+            Texts{"'shift' of 'modulate' has no options [C30]"});
   Spec spec = specOf(norm({"reduce features", "modulate shift"}));
   spec.modulate->offset = 0;
   EXPECT_EQ(text(checkSpec(spec)),

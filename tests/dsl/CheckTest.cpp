@@ -101,8 +101,14 @@ TEST(Check, C4_ADescentHasAtMost16Steps) {
   EXPECT_EQ(brief(chain(16, false)), Texts{});
   EXPECT_EQ(brief(chain(16, true)), Texts{});
   EXPECT_EQ(brief(chain(17, false)), Texts{tooLong});
-  EXPECT_FALSE(brief(chain(17, true)).empty());
-  EXPECT_FALSE(brief(chain(2000, true)).empty());
+  EXPECT_EQ(brief(chain(17, true)), Texts{tooLong});
+  EXPECT_EQ(brief(chain(18, false)), Texts{tooLong}) << "of a line, the first that is too far";
+  EXPECT_EQ(brief(chain(2000, true)), Texts{tooLong});
+  std::string ofABuiltIn = "norm n1 from layer_norm {\n}\n";
+  for (int i = 2; i <= 16; ++i)
+    ofABuiltIn += "norm n" + std::to_string(i) + " from n" + std::to_string(i - 1) + " {\n}\n";
+  EXPECT_EQ(brief(ofABuiltIn), Texts{});
+  EXPECT_EQ(brief(ofABuiltIn + "norm n17 from n16 {\n}\n"), Texts{tooLong});
 }
 
 TEST(Check, C5_OptionsStandWhereTheyMeanSomething) {
@@ -300,10 +306,10 @@ TEST(Check, C15_RenormStdNeedsABatchNormalization) {
              "'renorm std' needs 'moment central' [C15]"}));
   EXPECT_EQ(
       errorsOf(norm({"reduce rows", "center current", "moment central", "renorm std(rmax = 3, dmax = 5)"})),
-      "t.norm:5:10: error: 'renorm std' needs 'running decay = 0.9' [C15]\n"
+      "t.norm:5:10: error: 'renorm std' needs a 'running' clause [C15]\n"
       "    renorm std(rmax = 3, dmax = 5)\n"
       "           ^~~\n"
-      "  hint: write 'running decay = 0.9', or 'renorm none'\n");
+      "  hint: write e.g. 'running decay = 0.9', or 'renorm none'\n");
   EXPECT_EQ(brief(norm({"reduce rows", "center current", "moment central", kState, "renorm std"})), Texts{});
 }
 

@@ -310,6 +310,20 @@ TEST(ProblemErrors, P5_GroupsDivideTheFeatures) {
   EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x*]{heads=6}"), "");
 }
 
+TEST(ProblemErrors, P5_PointsAtABindingWhateverItsName) {
+  for (const std::string binding : {"entry", "name"}) {
+    const auto specs = readNorms("norm n {\n  reduce features(groups = " + binding + ")\n}\n", "t.norm");
+    ASSERT_TRUE(specs);
+    const std::string problem = "n:forward@f32[*x10]{" + binding + "=3}";
+    const auto read = parseProblem(problem, [&](std::string_view) { return specs->front(); });
+    ASSERT_FALSE(read);
+    EXPECT_EQ(text(read.errors()),
+              "error: 10 features do not divide into 3 groups (reduce of 'n') [P5]\n  " + problem + "\n" +
+                  std::string(problem.size(), ' ') +
+                  "^\n  hint: the number of groups has to divide the number of features\n");
+  }
+}
+
 TEST(ProblemErrors, P5_HoldsForGroupsOfTheTextToo) {
   const auto specs = readNorms("norm n {\n  reduce features(groups = 3)\n}\n", "t.norm");
   ASSERT_TRUE(specs);

@@ -113,6 +113,16 @@ TEST(ProblemErrors, P12_BlocksOfCodesDivideTheFeaturesAndLieTogether) {
             "                                                     ^~~~~~~~~~~~~~\n"
             "  hint: the features of one scale must lie together: leave the layout out, or use 'per = "
             "tensor'\n");
+  const auto tooLarge = readNorms(
+      "norm n {\n  reduce features\n  quantize int8(per = block, size = 1099511627777)\n}\n", "t.norm");
+  ASSERT_TRUE(tooLarge);
+  const auto open = parseProblem("n:forward@f32[*x*]", [&](std::string_view) { return tooLarge->front(); });
+  ASSERT_FALSE(open);
+  EXPECT_EQ(text(open.errors()),
+            "error: a block of 'quantize' of 'n' has 1099511627777 features [P12]\n"
+            "  n:forward@f32[*x*]\n"
+            "  ^\n"
+            "  hint: use a 'size' of at most 2^40: no row has more features\n");
   Problem problem;
   Spec spec = **findNorm("rms_norm");
   problem.layout = Layout::ChannelsFirst;
