@@ -75,7 +75,7 @@ bool hasSweeps(PhaseOp phase) {
   return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
 }
 
-package::Shape partialsOf(PhaseOp phase, KernelOp kernel) {
+package::Shape partialsOf(PhaseOp phase) {
   package::Shape tasks;
   phase->walk([&](FoldOp fold) {
     if (tasks.empty() && fold.getChunkOf()) tasks = {package::chunksOf(*fold.getChunkOf())};
@@ -109,8 +109,8 @@ static int64_t groupsOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
   const int64_t block = spec.isQuantizedPer(QuantizePer::Block) ? spec.quantize->size : 1;
   const int64_t pairs = spec.rope ? 2 * problem.groups(spec.rope->groups) : 1;
-  return std::lcm(std::lcm(block, pairs),
-                  std::lcm(problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1));
+  return package::commonMultiple(
+      {block, pairs, problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1});
 }
 
 package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelOp kernel,

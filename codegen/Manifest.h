@@ -26,6 +26,6 @@ bool hasSweeps(PhaseOp);
 /// True if the tasks of the phase write partial sums to a workspace, for a later phase.
 bool leavesPartials(PhaseOp, KernelOp);
 /// Returns the shape of the partial sums that the phase adds up for one feature.
-package::Shape partialsOf(PhaseOp, KernelOp);
+package::Shape partialsOf(PhaseOp);
 
 }  // namespace normc::codegen

@@ -120,8 +120,7 @@ void describe(Ar& ar, For<Ar, Limits>& l) {
 /// bindings, all of which are group counts.
 inline int64_t multipleOf(const std::map<std::string, int64_t>& bindings) {
   int64_t multiple = 1;
-  for (const auto& [name, groups] : bindings)
-    multiple = multiply(multiple / std::gcd(multiple, groups), groups);
+  for (const auto& [name, groups] : bindings) multiple = commonMultiple({multiple, groups});
   return multiple;
 }
 

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "runtime/abi/kernel.h"
@@ -21,6 +23,15 @@ inline int64_t multiply(int64_t a, int64_t b) {
 inline int64_t add(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? kHuge : sum;
+}
+/// Returns the least common multiple of positive numbers; kHuge on overflow, which is no multiple of them.
+inline int64_t commonMultiple(std::initializer_list<int64_t> numbers) {
+  int64_t multiple = 1;
+  for (const int64_t number : numbers) {
+    if (multiple == kHuge) break;
+    multiple = multiply(multiple / std::gcd(multiple, number), number);
+  }
+  return multiple;
 }
 /// Returns the next multiple of `to`, a power of two; kHuge on overflow.
 inline int64_t roundUp(int64_t value, int64_t to) {

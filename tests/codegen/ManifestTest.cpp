@@ -52,6 +52,18 @@ std::string fields(const std::vector<package::Field>& list) {
   return out;
 }
 
+TEST(Manifest, AMultipleOfAllGroupsThatOverflowsIsNoSmallNumber) {
+  const Problem problem = problemOf(
+      "norm n {\n  reduce features\n  rope half(groups = 77158673929)\n"
+      "  quantize int8(per = block, size = 119537721)\n}\n",
+      ":forward@f32[*x*]");
+  Planned plan(problem, Strategy::Resident);
+  const cpu::Isa& isa = isaOf("x86-64-v3");
+  const package::Kernel m =
+      kernelManifest(problem, cpu::defaultSchedule(problem, isa, Strategy::Resident), isa, plan.kernel());
+  EXPECT_EQ(m.featuresMultiple, package::kHuge) << "2^64 + 2 features";
+}
+
 TEST(Manifest, NamesTheProblemAndItsParts) {
   package::Kernel m =
       manifestOf("power_norm_released:forward@bf16[*x*x64]{heads=4,mask,params=bf16}", Strategy::Streamed);

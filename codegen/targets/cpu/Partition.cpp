@@ -38,7 +38,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, package::Phas
       result.minUnits *= kUnknownFeatures, result.weight = {package::kFeatures};
   } else if (phase.isOverFeatures() && !hasSweeps(phase)) {
     result.minUnits = kVectorGrain;
-    result.weight = partialsOf(phase, kernel);
+    result.weight = partialsOf(phase);
     result.multiple = s.vector;
   } else if (phase.isOverFeatures() && kernel.featuresLast()) {
     result.minUnits = result.multiple = s.vector * s.tile;
@@ -66,8 +66,8 @@ package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule,
                  {.cut = [&](PhaseOp phase, package::Phase& result) { cut(phase, kernel, schedule, result); },
                   .traffic = [&](bool warmup) { return trafficOnCpu(kernel, warmup); }});
   if (schedule.stream) {
-    m.scalars.push_back({std::string(kLargeNumber), kLargeBytes});
-    m.scalars.push_back({std::string(kStreamNumber), kStreamBytes});
+    for (const std::string_view number : kThresholds)
+      m.scalars.push_back({std::string(number), number == kLargeNumber ? kLargeBytes : kStreamBytes});
   }
   m.isa = isa.name;
   return m;
