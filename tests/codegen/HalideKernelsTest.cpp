@@ -180,12 +180,19 @@ TEST(HalideSchedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
   EXPECT_EQ(reason([](Schedule& s) { s.columns = 4; }), "columns = 4; legal: at least vector * unroll = 8");
-  EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
+  EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: 1 to 1099511627776");
   EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@bf16[*x64]"),
             "masked tails of 16-bit elements; x86-64-v3 has no 16-bit masks: scalar_tail");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 1, s.grain = 128; }),
             "grain = 128 rows, 1 at a time, for the sums of a batch; legal: at most 16 steps");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 4, s.grain = 64; }), "");
+  const Schedule longTask = {.rows = 1, .grain = 128};
+  EXPECT_EQ(
+      whyIllegal(problemOf("norm n {\n  reduce rows\n}\n", ":infer@f32[*x64]"), longTask, isaOf("x86-64-v3"))
+          .value_or(""),
+      "grain = 128 rows, 1 at a time, for the sums of a batch; legal: at most 16 steps")
+      << "without a state an inference sums as a forward does";
+  EXPECT_EQ(reason([](Schedule& s) { s.rows = 1, s.grain = 128; }, "batch_norm:infer@f32[*x64]"), "");
   EXPECT_EQ(reason([](Schedule&) {}, "layer_norm:forward@f32[*x64]"),
             "a statistic per row or segment is complete in its slab: strategy resident");
   EXPECT_EQ(reason([](Schedule&) {}, "batch_norm:forward@f32[*x64x*]{layout=channels_first}"),

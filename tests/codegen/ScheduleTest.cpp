@@ -79,9 +79,24 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
   EXPECT_EQ(reason([](Schedule& s) { s.unroll = 3; }), "unroll = 3; legal: a power of two up to 8");
   EXPECT_EQ(reason([](Schedule& s) { s.tile = -4; }), "tile = -4; legal: a power of two up to 16");
   EXPECT_EQ(reason([](Schedule& s) { s.stream = 3; }), "stream = 3; legal: a power of two up to 8, or 0");
-  EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: at least 1");
+  EXPECT_EQ(reason([](Schedule& s) { s.grain = 0; }), "grain = 0; legal: 1 to 1099511627776");
+  EXPECT_EQ(reason([](Schedule& s) { s.grain = (int64_t(1) << 40) + 1; }),
+            "grain = 1099511627777; legal: 1 to 1099511627776");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
+}
+
+TEST(Schedule, AnInferenceThatSumsHasTheDefaultOfAForward) {
+  const std::string norm = "norm n {\n  reduce rows\n}\n";
+  for (const cpu::Isa& isa : setsAndCores())
+    for (const char* shape : {"@f32[*x64]", "@f32[*x256]", "@f32[*x1024]", "@bf16[*x4096]"})
+      for (const Strategy strategy : {Strategy::Streamed, Strategy::Resident}) {
+        const Problem forward = problemOf(norm, std::string(":forward") + shape);
+        const Problem infer = problemOf(norm, std::string(":infer") + shape);
+        EXPECT_EQ(defaultSchedule(infer, isa, strategy).text(),
+                  defaultSchedule(forward, isa, strategy).text())
+            << shape << " " << isa.name.str();
+      }
 }
 
 TEST(Schedule, OnlyLinesAreLookedAheadFor) {

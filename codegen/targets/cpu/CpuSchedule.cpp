@@ -43,26 +43,34 @@ bool hasNarrowElements(const Problem& problem) {
          bytes(types.stream) == 2 || problem.spec->quantize;
 }
 
+std::optional<std::string> whyNoPower(llvm::StringRef knob, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
+  return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " + std::to_string(most);
+}
+
+std::optional<std::string> whyIllegalStep(const Problem& problem, const Isa& isa, int64_t rows,
+                                          int64_t unroll, int64_t grain, bool scalarTail) {
+  if (auto reason = whyNoPower("rows", rows, 8)) return reason;
+  if (auto reason = whyNoPower("unroll", unroll, 8)) return reason;
+  if (grain < 1 || grain > kMostGrain)
+    return "grain = " + std::to_string(grain) + "; legal: 1 to " + std::to_string(kMostGrain);
+  if (rows * unroll > 16)
+    return "rows * unroll = " + std::to_string(rows * unroll) + " accumulators of each sum; legal: up to 16";
+  if (hasNarrowElements(problem) && !scalarTail && !isa.masks16)
+    return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
+  return std::nullopt;
+}
+
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const Isa& isa) {
   if (auto reason = codegen::whyIllegal(problem, s.strategy)) return reason;
-  auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
-    if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
-    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " +
-           std::to_string(most);
-  };
   int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
   // Twice the register is allowed. LLVM splits such vectors, so that tests can run a schedule on a narrower
   // machine.
-  if (auto reason = oneOf("vector", s.vector, 2 * lanes)) return reason;
-  if (auto reason = oneOf("rows", s.rows, 8)) return reason;
-  if (auto reason = oneOf("unroll", s.unroll, 8)) return reason;
-  if (auto reason = oneOf("tile", s.tile, 16)) return reason;
-  if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
-  if (s.rows * s.unroll > 16)
-    return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
-           " accumulators of each sum; legal: up to 16";
+  if (auto reason = whyNoPower("vector", s.vector, 2 * lanes)) return reason;
+  if (auto reason = whyNoPower("tile", s.tile, 16)) return reason;
+  if (auto reason = whyIllegalStep(problem, isa, s.rows, s.unroll, s.grain, s.scalarTail)) return reason;
   if (s.stream)
-    if (auto reason = oneOf("stream", s.stream, 8)) return *reason + ", or 0";
+    if (auto reason = whyNoPower("stream", s.stream, 8)) return *reason + ", or 0";
   if (s.ahead && s.strategy == Strategy::Split) return "ahead; legal where a task has whole rows";
   if (s.ahead && statisticWidth(problem) == 0)
     return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
@@ -73,9 +81,11 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
     return "in_turn with rows = 1; legal: rows of at least 2";
   if (s.inTurn && s.rows == 1 && s.stream <= 1)
     return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
-  if (hasNarrowElements(problem) && !s.scalarTail && !isa.masks16)
-    return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
   return std::nullopt;
+}
+
+bool isMap(const Problem& problem) {
+  return problem.entry == Entry::Infer && problem.spec->running.has_value();
 }
 
 bool isAcrossChannels(const Problem& problem) {

@@ -48,6 +48,14 @@ struct Schedule {
 /// Reads the printed form. An error names the part that is wrong.
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
 
+/// The largest `grain`: no task has more rows, or features of a row.
+constexpr int64_t kMostGrain = int64_t(1) << 40;
+
+/// Returns why a knob is illegal; nothing if it is a power of two up to `most`.
+std::optional<std::string> whyNoPower(llvm::StringRef knob, int64_t value, int64_t most);
+/// Returns why `rows`, `unroll`, `grain` or `scalar_tail` of a schedule is illegal; nothing if all are legal.
+std::optional<std::string> whyIllegalStep(const Problem&, const Isa&, int64_t rows, int64_t unroll,
+                                          int64_t grain, bool scalarTail);
 /// Returns why the schedule cannot be compiled for this problem, with the numbers; nothing if it can.
 /// Lowering, tuning and the loading of records use this function and no other.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const Isa&);
@@ -57,6 +65,9 @@ bool hasNarrowElements(const Problem&);
 
 /// Returns the number of elements of a row that share one statistic of it; 0 if no statistic is of one row.
 int64_t statisticWidth(const Problem&);
+
+/// True if the kernel sums nothing: an inference with statistics that are given.
+bool isMap(const Problem&);
 
 /// True if a statistic is of a row whose features do not lie together, with layout channels_first. Then
 /// `rows` and `stream` count the features of a step, and `unroll` the vectors of rows.

@@ -169,7 +169,7 @@ double Predictor::operator()(const Schedule& s, const Workload& load) {
   const int64_t run = elementsOfRun(problem, load), rest = run % s.vector;
   if (s.scalarTail && !strips) compute += elements / double(run) * double(rest) * 1.0;
   // Rows at a multiple of a page fall into the same sets of the first-level cache.
-  if (s.rows > 2 && int64_t(double(run) * size) % 4096 == 0) compute *= 1 + 0.02 * double(s.rows);
+  if (s.rows > 2 && int64_t(double(run) * size) % kPage == 0) compute *= 1 + 0.02 * double(s.rows);
 
   const double units = split    ? elements / double(s.grain)
                        : strips ? double(run) / double(s.vector * s.tile)

@@ -35,11 +35,6 @@ static constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany
 /// The same without sums per feature, as in a forward. The only gain is that several threads share a row.
 static constexpr int64_t kLongRow = 32768;
 
-/// True if the kernel sums nothing.
-static bool isMap(const Problem& problem) {
-  return problem.entry == Entry::Infer && problem.spec->running.has_value();
-}
-
 /// Returns the number of rows up to which tasks share each row; nothing if that does not pay.
 static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) {
   const bool sums = isBackward(problem.entry) && (problem.spec->scale || problem.spec->bias);
@@ -61,7 +56,9 @@ static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, c
                                                    : backward ? kResidentRunsBytesBackward
                                                               : kResidentRunsBytes;
   std::vector<DefaultCandidate> list{
-      {ordered}, {whole, {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(1024) * size), 1)}}};
+      {ordered},
+      {whole,
+       {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(kUnknownFeatures) * size), 1)}}};
   if (map || !problem.needsBatchStatistics()) return list;
   if (backward && size > 2)
     list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
@@ -81,7 +78,7 @@ static int64_t residentBytes(const Problem& problem, const Isa& isa) {
 /// has to stay in cache or rows have to be few. Rows at one offset in a page make a column use one set of the
 /// first-level cache.
 static int64_t residentRows(const Problem& problem, const Isa& isa) {
-  const int64_t row = problem.features.value_or(1024) * bytes(problem.data);
+  const int64_t row = problem.features.value_or(kUnknownFeatures) * bytes(problem.data);
   const int64_t twice = isBackward(problem.entry) ? kCollidingRowsBackward : kCollidingRowsReadTwice;
   const int64_t colliding = problem.needsBatchStatistics() ? twice : kCollidingRows;
   const int64_t most = isMap(problem)                    ? kMapRows

@@ -74,7 +74,7 @@ static bool isShortUnalignedRow(const Problem& problem, const Isa& isa) {
 
 /// True if the outputs of a row need nothing but sums per feature, or one sum of squares.
 static bool sharesOnlySums(const Problem& problem) {
-  if (problem.spec->perFeature()) return problem.entry != Entry::Infer;
+  if (problem.spec->perFeature()) return !isMap(problem);
   return squaresOnly(problem) && !isBackward(problem.entry);
 }
 
@@ -122,7 +122,7 @@ static int64_t rowsTogether(const Problem& problem, const Isa& isa, bool ahead) 
   if (offsets == 1 || (problem.features && pageDistanceOfRows(problem, 1) <= kCacheLine)) return 2;
   if (perFeature && offsets == 2) return wide && backward && splitsCacheLines(problem) ? 2 : 4;
   // Without sums rows have nothing to share.
-  if (perFeature && problem.entry == Entry::Infer && !problem.spec->pre) return 1;
+  if (perFeature && isMap(problem) && !problem.spec->pre) return 1;
   // The same holds for any two rows of a step.
   const int64_t conflictFree =
       perFeature && offsets > 2 ? std::max<int64_t>(rowsWithoutPageConflict(problem), 2) : 8;

@@ -84,10 +84,10 @@ namespace {
 /// The lines of a core, ordered by what has to be equal.
 using Table = std::multimap<std::string, TableLine>;
 
-/// Returns what has to be equal, besides set and type. A forward of rows and an inference do the same work.
+/// Returns what has to be equal, besides set and type. An inference that sums does the work of a forward.
 std::string keyOf(const Problem& problem, const std::string& surroundings, Strategy strategy) {
   Entry entry = problem.entry;
-  if (entry == Entry::Infer && !problem.spec->perFeature()) entry = Entry::Forward;
+  if (entry == Entry::Infer && !isMap(problem)) entry = Entry::Forward;
   const bool cut =
       problem.layout == Layout::FeaturesLast && *problem.features * bytes(problem.data) % kCacheLine != 0;
   const int64_t offsets = std::min<int64_t>(pageOffsetsOfRows(problem), 4);  // one, two, or many

@@ -110,7 +110,7 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
   std::vector<int64_t> columnsFor(const Schedule& s) const {
     std::vector<int64_t> values{s.columns};
     const bool sums =
-        s.strategy == Strategy::Streamed && problem_.spec->perFeature() && problem_.entry != Entry::Infer;
+        s.strategy == Strategy::Streamed && problem_.spec->perFeature() && !cpu::isMap(problem_);
     const int64_t features = sums ? problem_.features.value_or(4 * s.columns) : 0;
     if (features > s.columns / 2) values.insert(values.begin(), s.columns / 2);
     if (features > s.columns) values.push_back(2 * s.columns);

@@ -47,8 +47,8 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
 /// Returns how many rows a step of a stream adds to the sums of its task, in f32; nothing if it adds none. A
 /// task has no second level: its steps follow each other.
 static std::optional<int64_t> rowsOfSumStep(const Problem& problem, const Schedule& s) {
-  const bool sums =
-      s.strategy == Strategy::Streamed && problem.entry == Entry::Forward && problem.spec->perFeature();
+  const bool sums = s.strategy == Strategy::Streamed && !isBackward(problem.entry) && !cpu::isMap(problem) &&
+                    problem.spec->perFeature();
   if (!sums) return std::nullopt;
   return s.rows;
 }
@@ -63,26 +63,14 @@ std::optional<std::string> whyIllegal(const Problem& problem) {
 std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s, const cpu::Isa& isa) {
   if (auto reason = whyIllegal(problem)) return reason;
   if (auto reason = whyIllegalOnSomeTarget(problem, s.strategy)) return reason;
-  auto oneOf = [](llvm::StringRef knob, int64_t value, int64_t most) -> std::optional<std::string> {
-    if (value >= 1 && value <= most && llvm::isPowerOf2_64(value)) return std::nullopt;
-    return knob.str() + " = " + std::to_string(value) + "; legal: a power of two up to " +
-           std::to_string(most);
-  };
-  if (auto reason = oneOf("vector", s.vector, isa.vectorBytes / bytes(problem.statistics()))) return reason;
-  if (auto reason = oneOf("rows", s.rows, 8)) return reason;
-  if (auto reason = oneOf("unroll", s.unroll, 8)) return reason;
-  if (auto reason = oneOf("tile", s.tile, 8)) return reason;
-  if (auto reason = oneOf("columns", s.columns, 65536)) return reason;
-  if (s.grain < 1) return "grain = " + std::to_string(s.grain) + "; legal: at least 1";
-  if (s.rows * s.unroll > 16)
-    return "rows * unroll = " + std::to_string(s.rows * s.unroll) +
-           " accumulators of each sum; legal: up to 16";
+  const int64_t lanes = isa.vectorBytes / bytes(problem.statistics());
+  if (auto reason = cpu::whyNoPower("vector", s.vector, lanes)) return reason;
+  if (auto reason = cpu::whyNoPower("tile", s.tile, 8)) return reason;
+  if (auto reason = cpu::whyNoPower("columns", s.columns, 65536)) return reason;
+  if (auto reason = cpu::whyIllegalStep(problem, isa, s.rows, s.unroll, s.grain, s.scalarTail)) return reason;
   if (const auto step = rowsOfSumStep(problem, s); step && s.grain > kLongestChain * *step)
     return "grain = " + std::to_string(s.grain) + " rows, " + std::to_string(*step) +
            " at a time, for the sums of a batch; legal: at most " + std::to_string(kLongestChain) + " steps";
-  const bool narrow = bytes(problem.data) == 2 || bytes(problem.params) == 2;
-  if (narrow && !s.scalarTail && !isa.masks16)
-    return "masked tails of 16-bit elements; " + isa.name.str() + " has no 16-bit masks: scalar_tail";
   if (s.columns < s.vector * s.unroll)
     return "columns = " + std::to_string(s.columns) +
            "; legal: at least vector * unroll = " + std::to_string(s.vector * s.unroll);
@@ -96,7 +84,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   const cpu::Schedule other = cpu::defaultSchedule(problem, isa, strategy);
   s.scalarTail = other.scalarTail;
   const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
-  const int64_t features = problem.features.value_or(1024);
+  const int64_t features = problem.features.value_or(cpu::kUnknownFeatures);
   // Rows that begin at the same offset in a page evict each other from the first-level cache. With offsets
   // one or two cache lines apart loads wait for the stores of neighbouring rows.
   const int64_t size = features * bytes(problem.data), pitch = size % kPage;
