@@ -16,34 +16,29 @@
 //   batch_rstd is the scale that was used.
 // - Without state the statistic of an empty segment has mean 0 and moment 0.
 // - Infer with state uses running values and does not change the state; without state it uses the statistics
-// of
-//   its input. `pre` is active in every entry.
+//   of its input. `pre` is active in every entry.
 // - Statistics are of h in full precision. Backward takes h from `residual_out` as it was stored; without a
 //   stream it computes h again. Inputs that a backward does not need may be left out: x with a stream and no
 //   gate before, `residual` where h is given or no activation stands behind it, `mod_shift` where nothing
 //   behind it needs the output.
 // - With padding exclude, y, residual_out and the gradients of padded rows are exactly 0, even if the rows
-// hold
-//   NaN. If each row has its own statistic (reduce features), a padded row still has it in `saved`.
+//   hold NaN. If each row has its own statistic (reduce features), a padded row still has it in `saved`.
 // - If padded rows are left out of the statistics only, they are transformed and have gradients. mean(h) and
 //   mean(h x0) of the exact terms sum over all rows and divide by the number of real ones (the true
 //   derivative); those of nu, mean(h x0) and mean(x0 x0), are means over all rows.
 // - Feedback: nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda, with Gamma = mean(x0 x0), limited by clamp_gamma,
-// and
-//   Lambda = mean(h x0). Gamma = q s^2 only if the moment is about c: raw without centring, or central about
-//   the current mean.
+//   and Lambda = mean(h x0). Gamma = q s^2 only if the moment is about c: raw without centring, or central
+//   about the current mean.
 // - Infer_backward is the gradient of that infer with state: c and s of the state are constants, r = 1 and
 //   shift = 0. It does not change the state.
 // - dscale = sum of G (r x0 + shift), also if `forward = no` keeps r out of y. dmod_scale and dgate are made
-// of
-//   the output of the affine as the forward has it.
+//   of the output of the affine as the forward has it.
 // - Over ranks, gradients of a segment or a feature are sums over the rows of the call.
 // - Windows: while t <= K or t < warmup steps only this batch counts. The ring slot is (t-1) mod K, with t as
 //   counted by the forward. The ring holds batch moments; the moment that divided enters the running one.
 // - unbiased: the variance enters the running one times M / max(M-1, 1).
 // - renorm: r = clip(s_running / s), both in the spec's epsilon mode (s_running = 1 / running_std for std);
-// no
-//   correction while t <= max(start, warmup steps).
+//   no correction while t <= max(start, warmup steps).
 // - The slope of an activation is taken at o as backward computes it again: from x, the parameters and the
 //   saved c, s, r and shift. Of an infinite o, value and slope are what the formulas of dsl/SPEC.md give in
 //   IEEE arithmetic. relu of NaN is NaN, and its slope there 0.

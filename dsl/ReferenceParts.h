@@ -67,9 +67,10 @@ class Call {
   int64_t statistic(int64_t row, int64_t feature) const;  ///< the statistic that an element belongs to
 
   int64_t elements() const { return rows * features; }
-  int64_t elements(Tensor) const;          ///< the number of elements of a tensor
-  int64_t index(Tensor tensor, At) const;  ///< the element of a tensor that belongs to an element of x
-  /// of pairs only for a feature that is turned
+  int64_t elements(Tensor) const;  ///< the number of elements of a tensor
+  /// Returns the element of a tensor that belongs to an element of x. That of a tensor of pairs exists only
+  /// for a feature that is turned.
+  int64_t index(Tensor tensor, At) const;
   /// Returns the value of an input at an element of x, in the type of the statistics.
   Tracked input(Tensor tensor, At at) const {
     return converted((*valuesOf(given, tensor))[index(tensor, at)], typeOf(tensor, types));

@@ -31,6 +31,8 @@
 #include <optional>
 #include <string>
 
+#include "runtime/abi/Types.h"
+
 namespace normc {
 
 /// The elements that one statistic is taken over. `rows` is all rows of all segments.
@@ -197,7 +199,7 @@ struct Spec {
     double floor = 1e-10;     ///< the least magnitude that a scale is made for; not for Tensor (number)
     bool operator==(const Quantize&) const = default;
     /// Returns the largest code.
-    double largest() const { return codes == Codes::Int8 ? 127 : 448; }
+    double largest() const { return infoOf(codes == Codes::Int8 ? DType::I8 : DType::E4M3).format.largest; }
     /// Returns how many scales a row of so many features has; `size` divides them.
     int64_t blocks(int64_t features) const { return per == QuantizePer::Block ? features / size : 1; }
   };
@@ -245,6 +247,10 @@ struct Spec {
   /// True if a statistic of this batch must be complete before the first output of the forward, even after
   /// warmup.
   bool needsBatchStatistics() const { return center == Center::Current || divideBy != DivideBy::Running; }
+  /// True if the second moment is that of x0: it is taken about the same center. Then Gamma = q s^2.
+  bool momentIsOfX0() const {
+    return moment == Moment::Central ? center == Center::Current : center == Center::None;
+  }
   /// True if sums of the gradient over the batch must be complete before the first dx.
   bool gradientNeedsBatch() const {
     if (backward == Backward::Frozen) return false;

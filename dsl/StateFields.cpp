@@ -176,11 +176,10 @@ std::vector<Field> partialFields(const Problem& problem) {
   const bool centred = spec.center == Center::Current, approximate = spec.backward == Backward::Approximate;
   const bool feedback = approximate && spec.approximate.nu == Nu::Feedback;
   const bool sameRows = spec.padding == Padding::Exclude;
-  const bool sameCentre = spec.moment == Moment::Central ? centred : spec.center == Center::None;
   add("gradient", {kFeatures}, centred && spec.backward != Backward::Frozen);
   add("gradient_x", {kFeatures},
       approximate || (spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current));
-  add("energy", {kFeatures}, feedback && !(sameRows && sameCentre));
+  add("energy", {kFeatures}, feedback && !(sameRows && spec.momentIsOfX0()));
   add("gradient_rows", {}, approximate && !sameRows);
   return fields;
 }

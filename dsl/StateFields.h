@@ -82,8 +82,8 @@ std::vector<Field> savedFields(const Problem&);
 ///   gradient       [d]  sum h: center current, backward not frozen
 ///   gradient_x     [d]  sum h x0: where a term of dx or nu needs it
 ///   energy         [d]  sum x0^2: nu by feedback, unless it follows from the second moment of the forward
-///   gradient_rows  []   rows that have a gradient: approximate, where padding leaves rows out of statistics
-///   only
+///   gradient_rows  []   rows that have a gradient: approximate, where padding leaves rows out of
+///                       statistics only
 std::vector<Field> partialFields(const Problem&);
 
 }  // namespace normc

@@ -129,7 +129,8 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
   let summary = "how the sweeps of a kernel become loops";
   let description = [{
     `strategy`    `streamed`: column statistics in chunks of rows, combined in a
-                  second phase; `resident`: the whole column slab at once.
+                  second phase; `resident`: the whole column slab at once; `split`:
+                  rows in pieces, each of several tasks, then columns.
     `vector`      lanes of one vector of the statistics type.
     `rows`        rows interleaved: they share loads of per-feature vectors and one
                   update of column partials.

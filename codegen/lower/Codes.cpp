@@ -14,9 +14,9 @@ class Rounding {
   Rounding(Loops& l, Value v) : l_(l), f_(l, v), wide_(getElementTypeOrSelf(v.getType()).isF64()) {}
 
   /// Rounds to an integer from -128 to 127, whose low byte is the code.
-  Value toInt8(Value v) { return toByte(wholeBits(limited(v, -128, 127))); }
+  Value toInt8(Value v) { return toByte(wholeBits(limited(v, -kMostInt8 - 1, kMostInt8))); }
   Value convertedToInt8(Value v) {
-    Value whole = math::RoundEvenOp::create(l_.b, l_.loc, limited(v, -128, 127));
+    Value whole = math::RoundEvenOp::create(l_.b, l_.loc, limited(v, -kMostInt8 - 1, kMostInt8));
     return toByte(arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI32Type(), whole));
   }
 
@@ -37,7 +37,8 @@ class Rounding {
   }
 
  private:
-  static constexpr double kLargest = 448, kSmallest = 0x1p-6;
+  static constexpr double kMostInt8 = infoOf(DType::I8).format.largest;
+  static constexpr double kLargest = infoOf(DType::E4M3).format.largest, kSmallest = 0x1p-6;
   static constexpr int64_t kFraction = 3, kBias = 7;
 
   int64_t width() const { return wide_ ? 64 : 32; }

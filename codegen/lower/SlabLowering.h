@@ -1,5 +1,5 @@
-// The part of lowering a phase that all targets share: the kind of a slab, the coordinates of a unit, and the
-// scalar code between sweeps.
+// The part of lowering a phase that all targets share: the coordinates of a unit, and the scalar code between
+// sweeps.
 //
 // Scalar code is cloned once for each replica: a row or channel (run, block, stream) or a vector of features
 // (column). Targets differ in the number of threads that execute it. The virtual functions say which thread

@@ -106,7 +106,7 @@ class Element {
   Num dscale();  ///< the term of the sum, where parameters are elements
   Num dbias();
   /// What a call writes beside y and dx. Of a tensor that rows share `dgateTerm` is the term of a sum, which
-  /// Around::completed makes its gradient.
+  /// Around::store makes its gradient.
   Num residualOut();
   Num dresidual();
   Num dgate();

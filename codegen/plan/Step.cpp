@@ -17,8 +17,7 @@ bool Step::needsSquares() const {
   if (isOverRanks(k_.problem().entry)) return k_.hasPartial("energy");
   if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
   if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
-  bool sameCentre = central_ ? centred_ : spec_.center == Center::None;
-  return !sameCentre || !k_.hasSaved("second_moment");
+  return !spec_.momentIsOfX0() || !k_.hasSaved("second_moment");
 }
 
 bool Step::hasOwnParameters() const {
@@ -261,7 +260,7 @@ Num Step::gradientScale() {
 
 /// Returns the estimate of mean(h x0) in the nu term, and stores the window or the average.
 Num Step::kappa(const BackwardSums& sums) {
-  // backward() and finishBackward() both use it, and its state may be stored only once.
+  // backward() and updateNu() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
   Num any = count(sums) > 0.0;
   Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask && !sums.rows
