@@ -384,16 +384,21 @@ struct Call {
       partials;                  ///< the sums of several calls, one behind another
   std::size_t partialCount = 1;  ///< number of partials in `partials`
 
-  Tensor residual,   ///< as in normc_args
-      residualOut,   ///< as in normc_args
-      gate,          ///< as in normc_args
-      modScale,      ///< as in normc_args
-      modShift,      ///< as in normc_args
-      dresidualOut,  ///< as in normc_args
-      dresidual,     ///< as in normc_args
-      dgate,         ///< as in normc_args
-      dmodScale,     ///< as in normc_args
-      dmodShift;     ///< as in normc_args
+  Tensor residual,    ///< as in normc_args
+      residualOut,    ///< as in normc_args
+      gate,           ///< as in normc_args
+      modScale,       ///< as in normc_args
+      modShift,       ///< as in normc_args
+      dresidualOut,   ///< as in normc_args
+      dresidual,      ///< as in normc_args
+      dgate,          ///< as in normc_args
+      dmodScale,      ///< as in normc_args
+      dmodShift,      ///< as in normc_args
+      codes,          ///< as in normc_args
+      quantScale,     ///< as in normc_args
+      quantScaleOut,  ///< as in normc_args
+      ropeCos,        ///< as in normc_args
+      ropeSin;        ///< as in normc_args
 };
 
 /// Owns a normc_plan. Thread-safe: any number of threads may execute one plan.
@@ -595,6 +600,11 @@ inline constexpr TensorArgument kTensorArguments[] = {
     {&Call::dgate, &normc_args::dgate},
     {&Call::dmodScale, &normc_args::dmod_scale},
     {&Call::dmodShift, &normc_args::dmod_shift},
+    {&Call::codes, &normc_args::codes},
+    {&Call::quantScale, &normc_args::quant_scale},
+    {&Call::quantScaleOut, &normc_args::quant_scale_out},
+    {&Call::ropeCos, &normc_args::rope_cos},
+    {&Call::ropeSin, &normc_args::rope_sin},
 };
 
 /// The arguments of a call as the C API takes them, on the stack of a call.

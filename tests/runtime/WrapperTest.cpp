@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "runtime/core/TensorArguments.h"
 #include "tests/runtime/Support.h"
 
 namespace normc::test {
@@ -20,6 +21,12 @@ Shape shapeOf(const Tensor& tensor) {
 Shape stridesOf(const Tensor& tensor) {
   const DLTensor view = tensor.dlpack();
   return Shape(view.strides, view.strides + view.ndim);
+}
+
+TEST(Wrapper, ACallHasEveryTensorOfTheCApi) {
+  ASSERT_EQ(std::size(host::detail::kTensorArguments), kTensorArguments.size());
+  for (size_t i = 0; i < kTensorArguments.size(); ++i)
+    EXPECT_EQ(host::detail::kTensorArguments[i].to, kTensorArguments[i]) << i;
 }
 
 TEST(Wrapper, MakesTensorsOfARankThatIsKnownLate) {
