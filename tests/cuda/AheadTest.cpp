@@ -91,6 +91,37 @@ TEST(EmulatedAheadShared, MayBeMoreThan48KiB) {
   EXPECT_TRUE(verdict.ok) << verdict.text;
 }
 
+/// A norm whose backward takes the statistics as constants: a row of it needs no sum, and its teams meet
+/// nowhere else.
+constexpr const char* kFrozen = R"(norm frozen_ln {
+  reduce features
+  center current
+  moment central
+  affine scale, bias
+  backward frozen
+}
+)";
+
+class EmulatedAheadWithoutSums : public testing::TestWithParam<Case> {};
+
+TEST_P(EmulatedAheadWithoutSums, PassesTheGateInEveryThreadOrder) {
+  EXPECT_TRUE(passedInEveryOrder(GetParam(), problemOf(kFrozen, GetParam().problem)));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, EmulatedAheadWithoutSums,
+    testing::Values(
+        Case{"OneByOne", ":backward@f32[*x512]",
+             "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=3", 3 * 2 * 128 * 16},
+        Case{"InBulkToWarps", ":backward@bf16[*x512]",
+             "resident,threads=64,team=32,vector=8,tile=2,chunks=2,prefetch=5", 2 * 2 * 2 * 64 * 16},
+        Case{"InBulkToABlock", ":backward@f32[*x512]",
+             "resident,threads=128,team=128,vector=4,tile=1,chunks=2,prefetch=6", 3 * 2 * 128 * 16},
+        Case{"InBulkToTeamsOfABlock", ":backward@f32[*x256]",
+             "resident,threads=128,team=64,vector=4,tile=1,chunks=2,prefetch=7", 4 * 2 * 128 * 16},
+        Case{"InBulkOverTwoBlocks", ":backward@f32[*x512]",
+             "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=5,cluster=2", 2 * 2 * 64 * 16}),
+    [](const auto& info) { return info.param.name; });
+
 /// The tests above prove nothing unless the emulator finds each missing wait.
 TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);

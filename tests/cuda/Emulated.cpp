@@ -5,12 +5,18 @@
 #include <array>
 #include <regex>
 
+#include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/end_to_end/Questions.h"
 
 namespace normc {
 
 codegen::cuda::Arch archOf(const std::string& name) { return llvm::cantFail(codegen::cuda::findArch(name)); }
+
+Problem problemOf(const std::string& norm, const std::string& rest) {
+  const auto spec = readNorms(norm, "test.norm")->back();
+  return *parseProblem(spec->name + rest, [&](std::string_view) { return Result(spec); });
+}
 
 codegen::cuda::Schedule defaultOf(const Problem& problem, const codegen::cuda::Arch& arch) {
   return codegen::cuda::defaultSchedule(problem, arch, codegen::legalStrategies(problem).front());

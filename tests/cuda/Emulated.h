@@ -55,6 +55,8 @@ Damage withoutWait(int n);
 std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&,
                                    const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
+/// The problem of a norm that a test defines: its text, and what follows its name, e.g. ":forward@f32[*x64]".
+Problem problemOf(const std::string& norm, const std::string& rest);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);
 
 /// A case of a suite about kernels that keep something in shared memory.

@@ -6,8 +6,8 @@
 //
 // Each place of the ring has an mbarrier for each team. The first thread announces how many bytes will
 // arrive, none if the team has no row, and all threads of the team wait for its phase: in the n-th round that
-// of parity n mod 2. A place is written again after the barrier of the team for the sums of the step that
-// read it, so every step needs a sum.
+// of parity n mod 2. A place is written again after a barrier of the team: that for the sums of the step that
+// read it, or one of its own where a step has no sum.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/ReadAhead.h"
 
@@ -32,6 +32,21 @@ void BulkCopies::begin() {
   });
   k_.barrier();
   AsyncCopies::begin();
+}
+
+/// True if each step of the slab ends with an exchange of its teams, after what it has copied was read.
+static bool exchangesSums(SlabOp slab) {
+  return llvm::any_of(slab.getOps<SweepOp>(), [](SweepOp sweep) { return !sweep.getSums().empty(); });
+}
+
+void BulkCopies::step(MutableArrayRef<Replica> rows, Value first) {
+  if (!exchangesSums(slab_)) teamBarrier();
+  AsyncCopies::step(rows, first);
+}
+
+void BulkCopies::teamBarrier() {
+  if (k_.s.team <= kWarp) return syncWarp(l_.b, l_.loc);
+  k_.barrier();
 }
 
 void BulkCopies::copy(ArrayRef<Replica> rows, Value first) {

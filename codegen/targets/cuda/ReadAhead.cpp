@@ -24,6 +24,7 @@ ReadAhead::ReadAhead(Policies policies, SlabOp slab, Steps steps)
       access_(policies.access),
       held_(policies.held),
       shared_(policies.shared),
+      slab_(slab),
       steps_(std::move(steps)),
       tensors_(readAlways(slab)) {}
 
@@ -101,7 +102,7 @@ Values RegisterReads::load(ArrayRef<Replica> rows) {
 void AsyncCopies::issue(Value first) {
   const Replicas rows = steps_.rows(first);
   if (shared_.hasRuns()) shared_.copy(rows[0], stepOf(first));
-  copy(steps_.rows(first), first);
+  copy(rows, first);
 }
 
 void AsyncCopies::begin() {

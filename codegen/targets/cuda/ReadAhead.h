@@ -54,6 +54,7 @@ class ReadAhead {
   RunAccess& access_;
   HeldValues& held_;
   SharedRuns& shared_;
+  const SlabOp slab_;
   const Steps steps_;
   const llvm::SmallVector<TensorOp> tensors_;  ///< X-sized tensors that every step reads
   Values carried_;
@@ -94,10 +95,12 @@ class BulkCopies : public AsyncCopies {
  public:
   using AsyncCopies::AsyncCopies;
   void begin() override;
+  void step(mlir::MutableArrayRef<Replica> rows, mlir::Value first) override;
 
  private:
   void copy(llvm::ArrayRef<Replica> rows, mlir::Value first) override;
   void wait(mlir::Value first) override;
+  void teamBarrier();
   mlir::Value mbarrierOf(mlir::Value place);
 };
 
