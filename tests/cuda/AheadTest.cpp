@@ -122,6 +122,14 @@ INSTANTIATE_TEST_SUITE_P(
              "resident,threads=64,team=64,vector=4,tile=1,chunks=2,prefetch=5,cluster=2", 2 * 2 * 64 * 16}),
     [](const auto& info) { return info.param.name; });
 
+/// Two slabs of a phase walk over rows, the first over those that give the shift.
+TEST(EmulatedAheadInTwoSlabs, HasMbarriersOfEachSlab) {
+  const Case c{"PreScaled", ":forward@bf16[*x512]{heads=1}",
+               "streamed,threads=64,team=64,vector=8,tile=1,rows=1,chunks=4,blocks=1,prefetch=5",
+               2 * 64 * 16};
+  EXPECT_TRUE(passedInEveryOrder(c, problemOf(kPreScaledNorm, c.problem)));
+}
+
 /// The tests above prove nothing unless the emulator finds each missing wait.
 TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);

@@ -55,6 +55,16 @@ Damage withoutWait(int n);
 std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&,
                                    const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
+/// BatchNorm of rows that are divided by the roots of their groups' mean squares: both phases over rows have
+/// sums of each row.
+inline constexpr const char* kPreScaledNorm = R"(norm pre_scaled_bn {
+  reduce rows
+  center current
+  moment central
+  pre group_scaling(groups = heads, epsilon = 1e-5)
+  affine scale, bias
+}
+)";
 /// The problem of a norm that a test defines: its text, and what follows its name, e.g. ":forward@f32[*x64]".
 Problem problemOf(const std::string& norm, const std::string& rest);
 codegen::cuda::Schedule defaultOf(const Problem&, const codegen::cuda::Arch&);

@@ -6,8 +6,9 @@
 //
 // Each place of the ring has an mbarrier for each team. The first thread announces how many bytes will
 // arrive, none if the team has no row, and all threads of the team wait for its phase: in the n-th round that
-// of parity n mod 2. A place is written again after a barrier of the team: that for the sums of the step that
-// read it, or one of its own where a step has no sum.
+// of parity n mod 2. Each slab of a phase has mbarriers of its own, which begin with phase 0. A place is
+// written again after a barrier of the team: that for the sums of the step that read it, or one of its own
+// where a step has no sum.
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/ReadAhead.h"
 
@@ -17,10 +18,17 @@ namespace normc::codegen::cuda {
 
 static constexpr int64_t kMbarrierBytes = 8;
 
+static int64_t slabsBefore(SlabOp slab) {
+  int64_t count = 0;
+  for (Operation* op = slab->getPrevNode(); op; op = op->getPrevNode()) count += isa<SlabOp>(op);
+  return count;
+}
+
 /// Returns the mbarrier of this team for a place of the ring.
 Value BulkCopies::mbarrierOf(Value place) {
   const int64_t count = (k_.s.prefetch.depth + 1) * access_.run().place.units;
-  Value base = k_.sharedVariable("arrivals", count, l_.b.getI64Type(), kMbarrierBytes);
+  Value base =
+      k_.sharedVariable("arrivals_" + Twine(slabsBefore(slab_)), count, l_.b.getI64Type(), kMbarrierBytes);
   Value at = l_.add(l_.mul(place, l_.index(access_.run().place.units)), access_.run().place.unit);
   return k_.elementOf(base, at, l_.b.getI64Type());
 }
