@@ -106,9 +106,9 @@ TEST_P(EmulatedCombiners, FoldTheLargestAtEveryLevel) {
           allocate(name, elements * 4,
                    name == "x" ? emulator::Content::Initialised : emulator::Content::Uninitialised);
       strides.insert(strides.end(), {uint64_t(c.rows * features), uint64_t(features)});
-    } else if (name == cuda::barrierCountsName()) {
+    } else if (name == cuda::barrierCountsName(phase)) {
       arrivals = allocate(name, arrivalBytes, emulator::Content::Initialised);
-    } else if (name == cuda::partsName()) {
+    } else if (name == cuda::partsName(phase)) {
       allocate(name, size_t(chunks * t.getWindow() * features) * 4, emulator::Content::Uninitialised);
     } else {
       results[name] = allocate(name, size_t(units) * 4, emulator::Content::Uninitialised);

@@ -2,6 +2,7 @@
 // found when a barrier is left out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "dsl/Library.h"
@@ -109,6 +110,18 @@ TEST(EmulatedGridRowsMeeting, ThatNobodyWaitsForIsFound) {
   EXPECT_TRUE(found(verdictWithoutWait(forward, 0))) << "both moments; the shift takes no meeting";
   EXPECT_TRUE(found(verdictWithoutWait(backward, 1)))
       << "the first is behind clearing partials, and others follow";
+}
+
+/// Each of two phases counts its barriers from one.
+TEST(EmulatedGridRowsOfTwoPhases, MeetAtWordsOfTheirOwn) {
+  const Problem problem = problemOf(kPreScaledNorm, ":forward@f32[*x512]{heads=2}");
+  auto kernel =
+      emulated(problem, parsed("streamed,threads=64,team=32,vector=4,tile=1,rows=1,chunks=4,blocks=1,grid=2"),
+               archOf("sm_80"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  EXPECT_EQ(std::ranges::count_if(kernel->manifest.operands, &package::Operand::zeroed), 2);
+  const gate::Verdict verdict = kernel->judgeInEveryOrder(problem);
+  EXPECT_TRUE(verdict.ok) << verdict.text;
 }
 
 }  // namespace

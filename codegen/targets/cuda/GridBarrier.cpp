@@ -9,47 +9,46 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-StringRef barrierCountsName() { return "arrivals"; }
-StringRef partsName() { return "parts"; }
+static constexpr llvm::StringLiteral kCounts = "arrivals.", kParts = "parts.";
+
+std::string barrierCountsName(PhaseOp phase) { return (kCounts + phase.getSymName()).str(); }
+std::string partsName(PhaseOp phase) { return (kParts + phase.getSymName()).str(); }
 
 bool belongsToGridBarrier(TensorOp t) {
-  return t.getSymName() == barrierCountsName() || t.getSymName() == partsName();
+  return t.getSymName().starts_with(kCounts) || t.getSymName().starts_with(kParts);
 }
 
-static void addWorkspace(KernelOp kernel, const Schedule& s) {
+static void addWorkspace(PhaseOp phase, const Schedule& s) {
+  auto kernel = phase->getParentOfType<KernelOp>();
   int64_t values = 0, probes = 0;
   bool lines = false;
-  PhaseOp sharing;
-  for (auto phase : kernel.getOps<PhaseOp>())
-    if (launchOf(phase, s).grid > 1) {
-      sharing = phase;
-      phase.walk([&](SweepOp sweep) { values += int64_t(sweep.getSums().size()); });
-      phase.walk([&](ProbeOp) { ++probes; });
-      phase.walk([&](SlabOp slab) { lines |= slab.hasSweeps() && slab.isPer(Axis::Row); });
-    }
-  if (!sharing) return;
+  phase.walk([&](SweepOp sweep) { values += int64_t(sweep.getSums().size()); });
+  phase.walk([&](ProbeOp) { ++probes; });
+  phase.walk([&](SlabOp slab) { lines |= slab.hasSweeps() && slab.isPer(Axis::Row); });
   OpBuilder b(kernel.getContext());
   Operation* last = nullptr;
   for (auto t : kernel.getOps<TensorOp>()) last = t;
   b.setInsertionPointAfter(last);
-  const IntegerAttr chunkOf = b.getI64IntegerAttr(sharing.number());
   auto add = [&](StringRef name, Type type, ArrayRef<Axis> axes, package::Access access, int64_t window) {
+    const bool ofTasks = llvm::is_contained(axes, Axis::Chunk);
     TensorOp::create(b, kernel.getLoc(), name, type, axes,
-                     llvm::is_contained(axes, Axis::Chunk) ? chunkOf : IntegerAttr(),
-                     package::Role::Workspace, access, window);
+                     ofTasks ? b.getI64IntegerAttr(phase.number()) : IntegerAttr(), package::Role::Workspace,
+                     access, window);
   };
-  add(barrierCountsName(), b.getI64Type(), {Axis::Chunk, Axis::Window}, package::Access::Zeroed, s.grid);
+  add(barrierCountsName(phase), b.getI64Type(), {Axis::Chunk, Axis::Window}, package::Access::Zeroed, s.grid);
   if (lines)
-    add(partsName(), kernel.getStatistics(), {Axis::Chunk, Axis::Window}, package::Access::Both,
-        2 * (values + probes) * s.rows * (s.threads / s.team) * s.grid);
+    add(partsName(phase), kernel.getStatistics(), {Axis::Chunk, Axis::Window}, package::Access::Both,
+        2 * std::max<int64_t>(values + probes, 1) * s.rows * (s.threads / s.team) * s.grid);
   else
-    add(partsName(), kernel.getStatistics(), {Axis::Window, Axis::Feature}, package::Access::Both,
+    add(partsName(phase), kernel.getStatistics(), {Axis::Window, Axis::Feature}, package::Access::Both,
         std::max<int64_t>(values, 1) * s.grid);
 }
 
 PassPtr addGridBarrier(const Schedule& schedule) {
   return modulePass("norm-grid-barrier", [schedule](ModuleOp module) {
-    for (auto kernel : module.getOps<KernelOp>()) addWorkspace(kernel, schedule);
+    for (auto kernel : module.getOps<KernelOp>())
+      for (auto phase : kernel.getOps<PhaseOp>())
+        if (launchOf(phase, schedule).grid > 1) addWorkspace(phase, schedule);
   });
 }
 
@@ -70,7 +69,7 @@ GridBarrier::GridBarrier(Loops& l, AccessLowering& f, int64_t blocks, int64_t th
 
 /// Returns the address of a block's word.
 Value GridBarrier::wordOf(Value block) {
-  TensorOp arrivals = f_.tensor(barrierCountsName());
+  TensorOp arrivals = f_.tensor(barrierCountsName(f_.phase()));
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(arrivals));
   Value address = l_.add(base, l_.mul(l_.add(l_.mul(f_.task(), l_.index(blocks_)), block), l_.index(8)));
   Value integer = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getI64Type(), address);

@@ -5,6 +5,8 @@
 //   launch;
 //              of lines [task][step, one of two in turn][sum][team][block]
 //
+// Each phase over a grid has both for itself: its blocks count from one, and it has other tasks.
+//
 // A block counts its barriers in its own word of `arrivals` and waits until the words of the others are as
 // large, a thread for each. No two blocks write a word, so plain loads and stores with an order suffice.
 // Words only grow, so a block may wait later than it arrives, and one that does not need the others never
@@ -21,10 +23,10 @@
 
 namespace normc::codegen::cuda {
 
-llvm::StringRef barrierCountsName();
-llvm::StringRef partsName();
+std::string barrierCountsName(PhaseOp);
+std::string partsName(PhaseOp);
 
-/// norm-grid-barrier: adds both to kernels whose schedule spreads columns or lines over a grid.
+/// norm-grid-barrier: adds both for each phase that the schedule spreads over a grid.
 PassPtr addGridBarrier(const Schedule&);
 
 /// True if blocks write the tensor for each other.

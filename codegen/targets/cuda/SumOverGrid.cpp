@@ -27,7 +27,7 @@ void SumTree::waitForGrid() {
 /// for the same column, and get the same.
 void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value feature, Value inside,
                             Combiners combiners) {
-  TensorOp parts = f_.tensor(partsName());
+  TensorOp parts = f_.tensor(partsName(f_.phase()));
   const int64_t grid = k_.launch.grid, units = k_.threads() / place.span, lanes = k_.lanes();
   Value unit = unitInBlock(place);
   auto at = [&](size_t sum, Value block) {
@@ -79,7 +79,7 @@ void SumTree::unitsOverGrid(MutableArrayRef<Value> sums, Place& place, Value fea
 /// step i.
 void SumTree::runOverGrid(MutableArrayRef<Value> sums, Combiners combiners) {
   overTeam(sums, k_.s.team, combiners);
-  TensorOp parts = f_.tensor(partsName());
+  TensorOp parts = f_.tensor(partsName(f_.phase()));
   const int64_t grid = k_.launch.grid, teams = k_.threads() / k_.s.team;
   Value team = teams == 1 ? l_.index(0) : l_.div(k_.thread, l_.index(k_.s.team));
   Value step = l_.mul(turn_, l_.index(parts.getWindow() / 2));
