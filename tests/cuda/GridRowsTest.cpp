@@ -124,5 +124,18 @@ TEST(EmulatedGridRowsOfTwoPhases, MeetAtWordsOfTheirOwn) {
   EXPECT_TRUE(verdict.ok) << verdict.text;
 }
 
+/// A phase that has a block without rows has none that the block could wait for, nor words for it.
+TEST(EmulatedGridRowsOfNoRows, DoNotMeet) {
+  const Problem problem = *parseProblem("power_norm_released:backward@f32[*x512]{heads=2}", findNorm);
+  auto kernel =
+      emulated(problem, parsed("streamed,threads=64,team=32,vector=4,tile=1,rows=1,chunks=4,blocks=1,grid=2"),
+               archOf("sm_80"));
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (const int64_t rows : {0, 1, 9}) {
+    const gate::Verdict verdict = kernel->judge(problem, {.extents = {1, rows, 512}});
+    EXPECT_TRUE(verdict.ok) << verdict.text;
+  }
+}
+
 }  // namespace
 }  // namespace normc

@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/GridBarrier.h"
 
+#include "codegen/targets/cuda/FusePhases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -65,6 +66,9 @@ GridBarrier::GridBarrier(Loops& l, AccessLowering& f, int64_t blocks, int64_t th
   Value none = LLVM::ConstantOp::create(l.b, l.loc, type, 0);
   count_ = LLVM::AllocaOp::create(l.b, l.loc, LLVM::LLVMPointerType::get(l.b.getContext()), type, one);
   LLVM::StoreOp::create(l.b, l.loc, none, count_);
+  if (!f.phase()->hasAttr(leastBlocksAttrName())) return;
+  const auto [begin, end] = f.range();
+  hasUnits_ = l.less(begin, end);
 }
 
 /// Returns the address of a block's word.
@@ -83,7 +87,7 @@ void GridBarrier::arrive() {
   Value now = arith::AddIOp::create(l_.b, l_.loc, before, one);
   LLVM::StoreOp::create(l_.b, l_.loc, now, count_);
   Value first = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, thread_, l_.index(0));
-  l_.when(first, {}, [&] {
+  l_.when(l_.both(hasUnits_, first), {}, [&] {
     auto store = LLVM::StoreOp::create(l_.b, l_.loc, now, wordOf(rank_), /*alignment=*/8);
     store.setOrdering(LLVM::AtomicOrdering::release);
     store.setSyncscope(kScope);
@@ -94,7 +98,9 @@ void GridBarrier::arrive() {
 void GridBarrier::wait() {
   const Type type = l_.b.getI64Type();
   Value wanted = LLVM::LoadOp::create(l_.b, l_.loc, type, count_);
-  l_.forEach(thread_, l_.index(blocks_), threads_, [&](Value block) {
+  const Value blocks = l_.index(blocks_),
+              others = hasUnits_ ? l_.select(hasUnits_, blocks, l_.index(0)) : blocks;
+  l_.forEach(thread_, others, threads_, [&](Value block) {
     Value word = wordOf(block);
     scf::WhileOp::create(
         l_.b, l_.loc, TypeRange(), ValueRange(),

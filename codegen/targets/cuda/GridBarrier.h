@@ -10,7 +10,8 @@
 // A block counts its barriers in its own word of `arrivals` and waits until the words of the others are as
 // large, a thread for each. No two blocks write a word, so plain loads and stores with an order suffice.
 // Words only grow, so a block may wait later than it arrives, and one that does not need the others never
-// waits. All blocks are resident at once (runtime/abi/cuda.h). SumOverGrid.cpp writes and reads `parts`.
+// waits. A phase that has a block even for no rows (leastBlocksAttrName) has no words then, and its blocks do
+// not meet. All blocks are resident at once (runtime/abi/cuda.h). SumOverGrid.cpp writes and reads `parts`.
 //
 // The runtime clears an operand whose access is `zeroed`
 // before every launch, in the order of its stream, so a call
@@ -50,7 +51,8 @@ class GridBarrier {
   AccessLowering& f_;
   int64_t blocks_, threads_;
   mlir::Value rank_, thread_;
-  mlir::Value count_;  ///< the address of the number of arrivals; LLVM keeps it in a register
+  mlir::Value hasUnits_;  ///< false in a task that meets nowhere; null: there is no such task
+  mlir::Value count_;     ///< the address of the number of arrivals; LLVM keeps it in a register
 };
 
 }  // namespace normc::codegen::cuda
