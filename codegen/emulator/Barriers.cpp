@@ -93,29 +93,40 @@ static bool emuBarrierAll(Thread* t, uint32_t id, uint32_t count, bool vote, uin
 
 //===-- Cluster ---------------------------------------------------------------------------===//
 
+/// How much further than any thread of the cluster its threads count after an arrival: one that arrives later
+/// may synchronise so often until then.
+static constexpr uint32_t kMostUntilArrival = 1 << 8;
+
+/// Begins a phase: a count that no thread has reached divides the accesses before an arrival from those after
+/// it, the same for all blocks, because a cell that several of them have read keeps the largest.
+static void beginPhase(Cluster& cluster) {
+  for (const Block* block : cluster.blocks)
+    for (const Thread& t : block->threads)
+      cluster.count = std::max(cluster.count, t.view.now + kMostUntilArrival);
+}
+
+/// Gives what the thread knows now to those that wait for the end of the phase, and not what it does later.
+static void give(Cluster& cluster, Thread& t) {
+  if (t.view.now > cluster.count) cluster.given.raiseThread(t.number, t.view.now);
+  if (t.view.foreign && t.view.foreign != cluster.lastGiven) cluster.given.join(*t.view.foreign);
+  cluster.lastGiven = t.clusterGiven = t.view.foreign;
+  t.view.now = std::max(t.view.now, cluster.count) + 1;
+}
+
 /// The barrier is passed when all threads that have not exited have arrived.
 static void passCluster(Cluster& cluster) {
   Run& run = *cluster.blocks[0]->run;
   if (cluster.arrived == 0 || cluster.arrived + cluster.exited < cluster.threads) return;
   ++run.report.clusterBarriers;
+  cluster.passed.reset();
   if (run.checksRaces() && cluster.released) {
-    auto all = std::make_shared<Clock>();
-    uint32_t most = 0;  // one count for all blocks: a cell that several of them have read keeps the largest
-    for (Block* block : cluster.blocks) {
-      const Clock* seen = nullptr;
-      for (Thread& t : block->threads) {
-        most = std::max(most, t.view.now);
-        if (t.view.foreign && t.view.foreign.get() != seen) all->join(*(seen = t.view.foreign.get()));
-      }
-    }
-    for (Block* block : cluster.blocks) all->raiseBlock(block->order, most);
-    SharedClock shared = all;
-    for (Block* block : cluster.blocks)
-      for (Thread& t : block->threads)
-        if (t.wait != Wait::Exited) t.view.block = most, t.view.now = most + 1, t.view.foreign = shared;
+    for (Block* block : cluster.blocks) cluster.given.raiseBlock(block->order, cluster.count);
+    cluster.passed = std::make_shared<Clock>(std::move(cluster.given));
   }
+  cluster.given = Clock();
+  cluster.lastGiven.reset();
   for (Block* block : cluster.blocks)
-    for (Thread& t : block->threads) t.clusterArrived = false, t.clusterKnown = true;
+    for (Thread& t : block->threads) t.clusterArrived = false;
   cluster.arrived = 0;
   cluster.released = false;
   run.scheduler->wakeAll(cluster.waiting);
@@ -127,6 +138,10 @@ static void emuClusterArrive(Thread* t, bool relaxed, uint32_t site) {
     t->run->scheduler->fail(*t, Fault::Misuse, "arrives at the cluster barrier twice without a wait between",
                             site);
   Cluster& cluster = *t->block->cluster;
+  if (t->run->checksRaces()) {
+    if (cluster.arrived == 0) beginPhase(cluster);
+    give(cluster, *t);
+  }
   t->clusterArrived = true;
   t->clusterOwes = true;
   t->site = site;
@@ -135,16 +150,28 @@ static void emuClusterArrive(Thread* t, bool relaxed, uint32_t site) {
   passCluster(cluster);
 }
 
+/// Takes over what the threads of the cluster knew when they arrived. A phase ends only when this thread has
+/// arrived, so the last one that has ended is the one it waits for.
+static void take(const Cluster& cluster, Thread& t) {
+  t.clusterKnown = true;
+  const SharedClock given = std::exchange(t.clusterGiven, nullptr);
+  if (!cluster.passed) return;
+  t.view.foreign = given == t.view.foreign ? cluster.passed : joined(t.view.foreign, cluster.passed);
+  t.view.block = std::max(t.view.block, cluster.passed->ofBlock(t.block->order));
+}
+
 static void emuClusterWait(Thread* t, uint32_t site) {
   step(*t, site);
   if (!t->clusterOwes)
     t->run->scheduler->fail(*t, Fault::Misuse, "waits at the cluster barrier without having arrived", site);
   t->clusterOwes = false;
-  if (!t->clusterArrived) return;
-  t->wait = Wait::Cluster;
-  t->site = site;
-  t->block->cluster->waiting.push_back(t);
-  t->run->scheduler->wait(*t);
+  if (t->clusterArrived) {
+    t->wait = Wait::Cluster;
+    t->site = site;
+    t->block->cluster->waiting.push_back(t);
+    t->run->scheduler->wait(*t);
+  }
+  take(*t->block->cluster, *t);
 }
 
 /// Reports accesses by other blocks that nothing orders before the end of the block: its shared memory ends

@@ -154,6 +154,10 @@ static void runTogether(Run& run, std::span<const uint32_t> clusters) {
     Cluster& cluster = *run.clusters[i];
     cluster.arrived = cluster.exited = 0;
     cluster.released = false;
+    cluster.count = 0;
+    cluster.given = Clock();
+    cluster.lastGiven.reset();
+    cluster.passed.reset();
     cluster.waiting.clear();
     cluster.threads = uint32_t(c.count() * run.launch.block.count());
     Dim3 at = unfold(clusters[i], shape);

@@ -74,6 +74,7 @@ void Scheduler::enter(fibers::transfer_t from) {
   self.view = View();
   self.fenced = View();
   self.observed.reset();
+  self.clusterGiven.reset();
   scheduler.switchTo(self.context, scheduler.pick());
 }
 

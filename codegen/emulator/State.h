@@ -65,7 +65,8 @@ struct Thread {
   struct Mbarrier* mbarrier = nullptr;  ///< the mbarrier that it waits for
   bool clusterArrived = false;          ///< in the current phase
   bool clusterOwes = false;             ///< it has to wait after its last arrival
-  bool clusterKnown = false;            ///< it has passed a cluster barrier
+  bool clusterKnown = false;            ///< it has waited at a cluster barrier
+  SharedClock clusterGiven;             ///< what it knew of other blocks when it arrived
 
   View view;
   View fenced;  ///< the view that its last fence passes on
@@ -107,6 +108,10 @@ struct Cluster {
   std::vector<Block*> blocks;
   uint32_t arrived = 0, exited = 0, threads = 0;
   bool released = false;  ///< an arrival of this phase was not relaxed
+  uint32_t count = 0;     ///< the threads count from here on when they have arrived in this phase
+  Clock given;            ///< what the threads that have arrived in this phase knew then
+  SharedClock lastGiven;  ///< the clock of other blocks' threads that was added to it last
+  SharedClock passed;     ///< what a wait for the last phase that has ended makes known
   std::vector<Thread*> waiting;
 };
 

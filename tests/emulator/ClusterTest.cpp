@@ -102,6 +102,48 @@ TEST(Cluster, ABarrierOfTheBlockIsNotEnough) {
     EXPECT_TRUE(has(runNeighbour(first, order).text(), "data race"));
 }
 
+const std::string kArrive = "  call void @llvm.nvvm.barrier.cluster.arrive.aligned()\n",
+                  kWait = "  call void @llvm.nvvm.barrier.cluster.wait.aligned()\n";
+
+/// Both blocks arrive, the first one stores before that or after it, and the second one reads it.
+std::string textOfSplitBarrier(const std::string& before, const std::string& after,
+                               const std::string& beforeTheRead, Order order) {
+  const std::string ir = kSlot + kernel("", R"(
+  %rank = call i32 @llvm.nvvm.read.ptx.sreg.cluster.ctarank()
+  %isFirst = icmp eq i32 %rank, 0
+  %i = zext i32 %tid to i64
+  %mine = getelementptr float, ptr addrspace(3) @slot, i64 %i
+  br i1 %isFirst, label %one, label %other
+one:
+)" + before + kArrive + after + kWait + R"(
+  br label %end
+other:
+)" + kArrive + beforeTheRead + R"(
+  %theirs = call ptr addrspace(7) @llvm.nvvm.mapa.shared.cluster(ptr addrspace(3) %mine, i32 0)
+  %w = load float, ptr addrspace(7) %theirs, align 4
+)" + keep("float", "%w") + (beforeTheRead == kWait ? "" : kWait) +
+                                                R"(
+  br label %end
+end:
+)" + kSync);
+  Memory memory;
+  return run(ir, {.grid = {2}, .block = {48}, .cluster = {2}}, memory, {}, {.order = order}).text();
+}
+
+TEST(Cluster, ItsBarrierOrdersWhatCameBeforeTheArrival) {
+  const std::string store = "  store float 1.0, ptr addrspace(3) %mine, align 4\n";
+  for (Order order : {Order::Ascending, Order::Descending, Order::Random})
+    EXPECT_EQ(textOfSplitBarrier(store, "", kWait, order), "ok");
+  EXPECT_TRUE(has(textOfSplitBarrier("", store, kWait, Order::Ascending), "data race"));
+}
+
+TEST(Cluster, ABarrierThatNobodyWaitsForOrdersNothing) {
+  const std::string store = "  store float 1.0, ptr addrspace(3) %mine, align 4\n";
+  EXPECT_TRUE(
+      has(textOfSplitBarrier(store, "", kBarrier, Order::Ascending),
+          "touches @slot + 0 of block (0, 0, 0) (@slot has 256 bytes) before the first cluster barrier"));
+}
+
 TEST(Cluster, ARelaxedArrivalOrdersNothing) {
   std::string relaxed =
       "  call void @llvm.nvvm.barrier.cluster.arrive.relaxed.aligned()\n  call void "
