@@ -290,22 +290,41 @@ void mergeThreads(std::span<Thread* const> threads) {
 
 //===-- Fences and strong accesses --------------------------------------------------------===//
 
+/// True if an access of the scope orders its thread and the other one.
+static bool reaches(const Thread& t, uint32_t other, Scope scope) {
+  const uint32_t order = t.run->orderOf(other), size = uint32_t(t.block->cluster->blocks.size());
+  if (scope == Scope::Device || order == t.block->order) return true;
+  return scope == Scope::Cluster && order / size == t.block->order / size;
+}
+
 /// Gives strong reads the clocks of fences before strong writes of the same address.
-static void handOn(Thread& t, const std::byte* p, uint8_t flags) {
+static void handOn(Thread& t, std::byte* p, uint32_t index, uint8_t flags) {
   auto& released = t.run->released;
   auto found = released.find(p);
+  const Scope own = t.run->sites[index].scope;
   if ((flags & Site::Read) && found != released.end()) {
+    const Scope scope = std::min(own, found->second.scope);
+    if (!reaches(t, found->second.thread, scope))
+      t.run->scheduler->fail(t, Fault::Race,
+                             "reads " + describe(t, p) + ", which another thread has released; a scope of " +
+                                 (scope == Scope::Block ? ".cta orders the threads of a block"
+                                                        : ".cluster orders the blocks of a cluster") +
+                                 " alone",
+                             index, nameOfThread(*t.run, found->second.thread));
     SharedClock& to = flags & Site::Acquire ? t.view.foreign : t.observed;
-    to = joined(to, found->second);
+    to = joined(to, found->second.clock);
   }
   if (!(flags & Site::Write)) return;
   const View* source = flags & Site::Release ? &t.view : t.hasFenced ? &t.fenced : nullptr;
   SharedClock mine = source ? knowledge(t, *source) : nullptr;
   if (flags & Site::Release) ++t.view.now;
   if (flags & Site::Read) {  // extends the chain of read-modify-writes
-    if (mine) released[p] = found == released.end() ? mine : joined(found->second, mine);
+    if (!mine) return;
+    const bool follows = found != released.end();
+    released[p] = {follows ? joined(found->second.clock, mine) : mine, t.number,
+                   follows ? std::min(own, found->second.scope) : own};
   } else if (mine) {
-    released[p] = mine;
+    released[p] = {mine, t.number, own};
   } else if (found != released.end()) {
     released.erase(found);
   }
@@ -320,7 +339,7 @@ static void strongAccess(Thread& t, std::byte* p, uint64_t bytes, uint32_t site,
   }
   access(t, p, bytes, site, flags);
   if ((flags & Site::Read) && (flags & Site::Write)) ++t.run->report.atomics;
-  if (t.run->checksRaces()) handOn(t, p, flags);
+  if (t.run->checksRaces()) handOn(t, p, site, flags);
 }
 
 static void emuStrong(Thread* t, std::byte* p, uint32_t index) {

@@ -9,6 +9,9 @@
 
 namespace normc::emulator {
 
+/// The threads that a strong access orders: those of a block, of a cluster, or all.
+enum class Scope : uint8_t { Block, Cluster, Device };
+
 /// An instruction that accesses memory or waits.
 struct Site {
   enum Flag : uint8_t {
@@ -24,6 +27,7 @@ struct Site {
   uint32_t used = 0;   ///< of these, the first ones; the kernel ignores the others. 0: all
   uint32_t align = 1;
   uint8_t space = 0;  ///< the pointer's address space
+  Scope scope = Scope::Device;
   uint8_t flags = 0;
   uint8_t width = 0;  ///< log2 of the bytes that one access of the device moves
   std::string text;   ///< as in the PTX, with its line

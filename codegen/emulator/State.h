@@ -115,6 +115,13 @@ struct Cluster {
   std::vector<Thread*> waiting;
 };
 
+/// What the strong stores of an address pass on.
+struct Released {
+  SharedClock clock;
+  uint32_t thread = 0;          ///< of the last one
+  Scope scope = Scope::Device;  ///< the smallest of them
+};
+
 struct Run {
   const Entry& entry;
   const Site* sites;
@@ -132,7 +139,7 @@ struct Run {
   std::vector<uint32_t> blockAt;               ///< linear index of the block that was n-th to begin
   std::vector<std::unique_ptr<Block>> blocks;  ///< the resident blocks
   std::vector<std::unique_ptr<Cluster>> clusters;
-  std::unordered_map<const std::byte*, SharedClock> released;  ///< by address of the strong store
+  std::unordered_map<const std::byte*, Released> released;  ///< by address of the strong store
   class Scheduler* scheduler = nullptr;
 
   bool checksRaces() const { return options.checks == Checks::All; }

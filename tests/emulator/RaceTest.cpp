@@ -346,6 +346,41 @@ TEST(Grid, BlocksThatMeetInPairsMayNotWriteWhatOthersHaveRead) {
   }
 }
 
+/// A device orders nothing beyond the smaller of the two scopes.
+TEST(Grid, BlocksThatMeetInAScopeThatIsTooSmallAreFound) {
+  const std::string ir = pairsMeet("  %word = add i32 %pair, 0");
+  const auto scoped = [&](const char* order) {
+    std::string damaged = ir;
+    const size_t at = damaged.find(std::string("syncscope(\"device\") ") + order);
+    return damaged.replace(at, 19, "syncscope(\"block\")");
+  };
+  for (const char* order : {"release", "acquire"})
+    for (Order threads : kOrders) {
+      const std::string text = runPairs(scoped(order), threads);
+      EXPECT_TRUE(has(text, "data race: @k") && has(text, "reads arrivals +") &&
+                  has(text,
+                      "which another thread has released; a scope of .cta orders the threads of a "
+                      "block alone"))
+          << text;
+    }
+}
+
+TEST(Grid, BlocksOfAClusterMayMeetInItsScope) {
+  std::string ir = pairsMeet("  %word = add i32 %pair, 0");
+  for (size_t at; (at = ir.find("\"device\"")) != ir.npos;) ir.replace(at, 8, "\"cluster\"");
+  const auto text = [&](uint32_t cluster) {
+    Memory memory;
+    auto* x = iota<int32_t>(memory, "x", 4);
+    auto* arrivals = iota<int32_t>(memory, "arrivals", 4);
+    std::fill_n(arrivals, 4, 0);
+    return run(ir, {.grid = {4}, .block = {64}, .cluster = {cluster}, .cooperative = true}, memory,
+               {x, arrivals})
+        .text();
+  };
+  EXPECT_EQ(text(2), "ok");
+  EXPECT_TRUE(has(text(1), "a scope of .cluster orders the blocks of a cluster alone")) << text(1);
+}
+
 TEST(Grid, AWordThatNobodyClearedIsFoundByWhoWaitsForIt) {
   Memory memory;
   auto* x = iota<int32_t>(memory, "x", 4);

@@ -26,6 +26,8 @@ TEST(Refusal, OfAnInstruction) {
                   "a cp.async of 8 bytes does not exist"));
   EXPECT_TRUE(has(reason("ld.param.b64 %rd1, [k_param_0]; st.async.weak.b32 [%rd1], 1, [%rd1];"),
                   "this st.async is not emulated"));
+  EXPECT_TRUE(has(reason("mov.b64 %rd1, 0; mbarrier.arrive.relaxed.cta.shared.b64 %rd1, [%rd1];"),
+                  ".relaxed is not emulated"));
 }
 
 TEST(Refusal, OfAllAtOnce) {

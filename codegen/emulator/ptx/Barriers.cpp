@@ -32,7 +32,7 @@ static void mbarrier(Kernel& k) {
   const Statement& s = k.now();
   if (!k.knows(1, {"init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "noComplete",
                    "test_wait", "try_wait", "parity", "shared", "shared::cta", "shared::cluster", "acquire",
-                   "release", "relaxed", "cta", "cluster"}))
+                   "release", "cta", "cluster"}))
     return;
   const StringRef action = s.words.size() > 1 ? StringRef(s.words[1]) : "";
   const bool arrives = action == "arrive" || action == "arrive_drop", tests = action.ends_with("_wait");

@@ -226,6 +226,7 @@ Value* Kernel::site(Value* pointer, uint64_t bytes, uint64_t align, uint8_t flag
   site.align = uint32_t(align);
   site.space = uint8_t(pointer->getType()->getPointerAddressSpace());
   site.flags = flags;
+  site.scope = now_->has("cta") ? Scope::Block : now_->has("cluster") ? Scope::Cluster : Scope::Device;
   site.width = uint8_t(countr_zero(std::max<uint64_t>(1, std::min(align, bytes ? bytes & -bytes : align))));
   return number;
 }
