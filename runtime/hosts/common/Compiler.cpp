@@ -53,7 +53,7 @@ std::string run(const std::vector<std::string>& words, const fs::path& said) {
   posix_spawn_file_actions_addopen(&files, 1, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
   pid_t child;
-  const int failed = posix_spawn(&child, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+  const int failed = posix_spawnp(&child, words[0].c_str(), &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   if (failed) return "cannot start " + words[0] + ": " + std::generic_category().message(failed);
   int status = 0;
@@ -70,10 +70,10 @@ std::string run(const std::vector<std::string>& words, const fs::path& said) {
 
 }  // namespace
 
-Compiler::Result Compiler::compile(const std::string& problem, const std::string& target,
-                                   const std::string& norm, const std::string& source) const {
+Compiler::Result Compiler::compile(const std::string& problem, const std::string& norm,
+                                   const std::string& source) const {
   Result result;
-  const fs::path folder = fs::path(cache) / normc_version() / target;
+  const fs::path folder = fs::path(cache) / normc_version() / normc_cpu_isa();
   const fs::path package = folder / (fileName(problem + (source.empty() ? "" : "_" + source)) + ".npk");
   result.package = package;
   std::error_code ignored;
@@ -88,7 +88,7 @@ Compiler::Result Compiler::compile(const std::string& problem, const std::string
   const fs::path said = package.string() + "." + std::to_string(getpid()) + ".log";
   std::vector<std::string> words{program, "compile", problem};
   if (!norm.empty()) words.push_back(norm);
-  for (const char* word : {"--target", target.c_str(), "--threads", "1", "-o", package.c_str()})
+  for (const char* word : {"--target", "host", "--threads", "1", "-o", package.c_str()})
     words.push_back(word);
   result.error = run(words, said);
   if (result.error.empty() && !fs::exists(package, ignored))

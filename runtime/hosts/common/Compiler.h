@@ -7,7 +7,7 @@
 namespace normc::hosts {
 
 struct Compiler {
-  std::string program;  ///< the path of `normc`; empty: there is none
+  std::string program;  ///< `normc`, or its path; empty: there is none
   std::string cache;    ///< a folder
 
   /// The package of a problem, and whether this call made it.
@@ -16,11 +16,11 @@ struct Compiler {
     double seconds = 0;  ///< 0: it was in the cache
     std::string error;   ///< not empty: the compiler's words, and there is no package
   };
-  /// Compiles a problem for a target, unless the cache has it. `norm` is the file of a user's norm, or empty;
-  /// `source` its hash. The cache names a file by all of that and the version of the runtime; files are
-  /// renamed into it when they are complete, so any number of processes may share it.
-  Result compile(const std::string& problem, const std::string& target, const std::string& norm,
-                 const std::string& source) const;
+  /// Compiles a problem for this machine, unless the cache has it. `norm` is the file of a user's norm, or
+  /// empty; `source` its hash. The cache names a file by problem and source, the version of the runtime and
+  /// the newest instruction set of the processor, so machines may share it. Files are renamed into it when
+  /// they are complete, so any number of processes may.
+  Result compile(const std::string& problem, const std::string& norm, const std::string& source) const;
 };
 
 }  // namespace normc::hosts

@@ -46,6 +46,17 @@ struct Opened {
   }
 };
 
+/// Throws unless the norm has a number of that name. All entries of a norm have the same numbers.
+void requireNumber(const NormText& text, const Plan& plan, const std::string& name) {
+  std::string known;
+  for (const normc_number_info& number : plan.numbers()) {
+    if (name == number.name) return;
+    if (!number.threshold) known += (known.empty() ? "" : ", ") + std::string(number.name);
+  }
+  throw std::invalid_argument(text.name + " has no number " + name +
+                              (known.empty() ? "" : "; it has " + known));
+}
+
 /// What stands for a request in a key.
 uint64_t bitsOf(const Request& r) {
   const auto type = [](DLDataType t) { return uint64_t(t.code) << 8 | t.bits; };
@@ -122,6 +133,15 @@ struct Registry::State {
   void say(const std::string& line) const {
     if (const normc_log to = log) to(nullptr, line.c_str());
   }
+  /// Opens what the compiler made; null if a file of the cache is damaged.
+  std::unique_ptr<Opened> openedOf(const Compiler::Result& result) {
+    try {
+      return std::make_unique<Opened>(opened(), result.package);
+    } catch (const host::Error& error) {
+      if (result.seconds > 0 || error.status() != NORMC_DATA_LOSS) throw;
+      return nullptr;
+    }
+  }
   void openBuiltIn();
   std::optional<Plan> find(const NormText&, const Request&, const std::string& problem, bool& exact,
                            std::string& why);
@@ -161,7 +181,8 @@ void Registry::addNorm(const std::string& source, const std::string& path) {
 
 void Registry::setCompiler(const std::string& program, const std::string& cache) {
   const std::lock_guard lock(state_.mutex);
-  state_.compiler = {program, cache};
+  const bool path = program.find('/') != program.npos;  // a name is looked for in PATH
+  state_.compiler = {path ? fs::absolute(program).string() : program, cache};
   state_.compiled.clear();  // what another one could not make
 }
 
@@ -188,9 +209,10 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
     try {
       Plan plan(opened->package, problem, options);
       std::vector<normc_number> numbers;
-      for (const normc_number_info& number : plan.numbers())
-        for (const auto& [name, value] : text.numbers)
-          if (name == number.name) numbers.push_back({name.c_str(), value});
+      for (const auto& [name, value] : text.numbers) {
+        requireNumber(text, plan, name);
+        numbers.push_back({name.c_str(), value});
+      }
       options.numbers = numbers.data();
       options.number_count = numbers.size();
       if (!numbers.empty()) plan = Plan(opened->package, problem, options);
@@ -217,11 +239,17 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
   if (!exact && request.device.device_type == kDLCPU && compiled.insert(tried).second) {
     const auto norm = norms.find(text.source);
     if (!compiler.program.empty() && (text.source.empty() || norm != norms.end())) {
-      const Compiler::Result result =
-          compiler.compile(problem, "host", norm == norms.end() ? std::string() : norm->second, text.source);
-      if (result.error.empty()) {
+      const std::string file = norm == norms.end() ? std::string() : norm->second;
+      Compiler::Result result = compiler.compile(problem, file, text.source);
+      std::unique_ptr<Opened> made = result.error.empty() ? openedOf(result) : nullptr;
+      if (!made && result.error.empty()) {  // a damaged file of the cache
+        fs::remove(result.package);
+        result = compiler.compile(problem, file, text.source);
+        if (result.error.empty()) made = std::make_unique<Opened>(opened(), result.package);
+      }
+      if (made) {
         auto& all = packages[text.source];
-        all.insert(all.begin(), std::make_unique<Opened>(opened(), result.package));
+        all.insert(all.begin(), std::move(made));
         if (result.seconds > 0)
           say("compiled " + problem + " in " + std::to_string(int(result.seconds * 1000)) + " ms");
         plan = find(text, request, problem, exact, why);

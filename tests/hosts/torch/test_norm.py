@@ -114,6 +114,7 @@ def test_layouts_are_the_same_norm():
     (lambda: nt.Norm("layer_norm", 24, numbers={"epsilo": 1}), ValueError, "no number epsilo; it has .*epsilon"),
     (lambda: nt.Norm("layer_norm", 24, layout="nhwc"), ValueError, "layout is 'nhwc'; known are 'features_last'"),
     (lambda: nt.Norm("layer_norm", 24, commit="never"), ValueError, "commit is 'never'; known are 'backward'"),
+    (lambda: nt.functional.norm("rms_norm[*x8] epsilom=3", data_of((2, 8))), Exception, "rms_norm has no number epsilom; it has epsilon"),
     (lambda: nt.Norm("layer_nrom", 24), RuntimeError, "layer_nrom"),
     (lambda: nt.Norm("layer_norm", 0), RuntimeError, "features is '0'"),
     (lambda: nt.PowerNorm(24)(data_of((3, 23))), (RuntimeError, ValueError), r"\[3, 23\]; power_norm takes \[..., 24\]"),

@@ -130,6 +130,14 @@ def text(norm, shape, options=None, numbers=None, round=None):
     return " ".join(parts)
 
 
+def check_numbers(library, norm, numbers, *request):
+    """Raises if the norm of a text has no number of a name. All entries of a norm have the same numbers."""
+    known = library.facts(norm.split(" ")[0], "forward", *request)["numbers"]
+    unknown = set(numbers or ()) - set(known)
+    if unknown:
+        raise ValueError(f"{re.split(r'[[#]', norm)[0]} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known))}")
+
+
 def check_rounding(library, norm):
     """Raises if a text rounds what its affine takes, and the language has no such norm (P16). Data of f32 are not
     rounded, so this asks for bf16."""

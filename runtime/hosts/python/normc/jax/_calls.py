@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _around
-from .._library import Library
+from .._library import Library, check_numbers
 
 library = Library("jax")
 ENTRIES = ("forward", "backward", "infer", "infer_backward", "forward_reduce", "forward_apply", "backward_reduce",
@@ -44,6 +44,10 @@ class Spec:
 
     def facts(self, entry, dtype, mask=False):
         return library.facts(self.text, entry, NAMES[jnp.dtype(dtype)], "", mask)
+
+    def check(self, numbers, dtype, mask=False):
+        """Raises if the norm has no number of a name."""
+        check_numbers(library, self.text, numbers, NAMES[jnp.dtype(dtype)], "", mask)
 
     def sizes(self, x):
         leading = x.shape if self.channels_first else x.shape[:-1]

@@ -106,14 +106,9 @@ class Norm:
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
 
     def _facts(self, dtype, entry="forward", mask=False, spec=None):
-        known = (spec or self._spec).facts(entry, dtype, mask)
-        unknown = self._numbers - set(known["numbers"])
-        if unknown and entry == "forward":
-            unknown -= set((spec or self._spec).facts("backward", dtype, mask)["numbers"])
-            if unknown:
-                raise ValueError(f"{self.name} has no number {', '.join(sorted(unknown))}; "
-                                 f"it has {', '.join(sorted(known['numbers']))}")
-        return known
+        spec = spec or self._spec
+        spec.check(self._numbers, dtype, mask)
+        return spec.facts(entry, dtype, mask)
 
     def _streamed(self, x, mask, around):
         """Returns the spec of a call: with the type of the stream, if a residual has another type than x."""

@@ -1,0 +1,62 @@
+"""Packages: those that are built in hold all instruction sets in one file, and the cache of what is compiled."""
+
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+
+import normc
+import normc.torch as nt
+import pytest
+import torch
+
+from kit import data_of
+
+COMPILE = pathlib.Path(__file__).parents[3] / "runtime" / "hosts" / "compile-packages"
+
+
+def test_a_file_that_is_built_in_has_all_instruction_sets(tmp_path):
+    """The runtime chooses the newest set among the kernels of one package."""
+    said = tmp_path / "said"
+    fake = tmp_path / "normc"
+    fake.write_text(f'#!/bin/sh\necho "$@" >>{said}\n')
+    fake.chmod(0o755)
+    subprocess.run([COMPILE, fake, tmp_path / "packages", "--wide", "x86-64-v3", "x86-64-v4"], check=True)
+    lines = [line.split() for line in said.read_text().splitlines()]
+    targets = [line[line.index("--target") + 1] for line in lines]
+    assert set(targets) == {"x86-64-v3,x86-64-v4", "sm_80,sm_90,sm_100"}
+    files = [line[line.index("-o") + 1] for line in lines]
+    assert len(set(files)) == len(files)
+
+
+def cached(tmp_path):
+    return list((tmp_path / "cache").rglob("*.npk"))
+
+
+def test_the_cache_names_the_instruction_set(empty_cache, tmp_path):
+    nt.LayerNorm(41)(data_of((2, 41)))
+    (file,) = cached(tmp_path)
+    facts = subprocess.run([os.environ["NORMC_TEST_COMPILER"], "inspect", file], check=True, capture_output=True, text=True)
+    assert file.parent.name in facts.stdout
+
+
+def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path):
+    program = os.environ["NORMC_TEST_COMPILER"]
+    norm = "import normc, torch, normc.torch as nt; normc.compiler(%r, %r); print(nt.LayerNorm(43)(torch.ones(2, 43)).sum())"
+    words = [sys.executable, "-c", norm % (program, str(tmp_path / "cache"))]
+    subprocess.run(words, check=True)
+    (file,) = cached(tmp_path)
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    subprocess.run(words, check=True)
+    assert file.read_bytes() == whole
+
+
+def test_a_compiler_is_found_in_the_path(empty_cache, tmp_path, monkeypatch, caplog):
+    program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    normc.compiler(program.name, str(tmp_path / "cache"))
+    with caplog.at_level(logging.INFO, logger="normc"):
+        nt.LayerNorm(47)(data_of((2, 47)))
+    assert "compiled layer_norm" in caplog.text
