@@ -9,7 +9,8 @@
 
 namespace normc::tune {
 
-constexpr int kRounds = 40;
+/// No single process has a veto (search/Decide.h).
+constexpr int kProcesses = 4, kRounds = 10;
 constexpr double kSlower = 1.02;
 
 Result<Problem> problemOf(const Task& task, const std::vector<std::shared_ptr<const Spec>>& norms) {
@@ -80,14 +81,23 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
   if (one.status == Status::Duplicate) return end("tie", one.reason);
   if (failed(lab, one)) return end(std::string(name(one.status)), one.reason);
   if (one.status != Status::Ok) return Remeasured{.reason = one.reason};
-  const std::vector<Samples> samples = lab.race({0, 1}, kRounds);
-  if (samples[0].size() < size_t(kRounds) && how.stop()) return std::nullopt;
-  if (samples[0].empty())
-    return Remeasured{.reason = "its default failed in the race, after it had passed the gate"};
-  if (samples[1].empty())
-    return end(std::string(name(lab.raced(1))), "in the race, after it had passed the gate");
-  again.ratio = measure::pairedRatio(samples[1], samples[0]);
-  outcome.racers = {{0, samples[0]}, {1, samples[1]}};
+  Samples ratios;
+  outcome.racers = {{0, {}}, {1, {}}};
+  for (int process = 0; process < kProcesses; ++process) {
+    lab.renew();
+    const std::vector<Samples> samples = lab.race({0, 1}, kRounds);
+    if (samples[0].size() < size_t(kRounds) && how.stop()) return std::nullopt;
+    if (samples[0].empty())
+      return Remeasured{.reason = "its default failed in the race, after it had passed the gate"};
+    if (samples[1].empty())
+      return end(std::string(name(lab.raced(1))), "in the race, after it had passed the gate");
+    ratios.push_back(measure::medianRatio(samples[1], samples[0]));
+    for (Racer& racer : outcome.racers) {
+      const Samples& taken = samples[racer.point];
+      racer.samples.insert(racer.samples.end(), taken.begin(), taken.end());
+    }
+  }
+  again.ratio = meanRatio(ratios);
   return end(again.ratio.low > kSlower ? "slower" : again.ratio.high < 1 ? "won" : "tie");
 }
 

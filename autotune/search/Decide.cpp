@@ -93,14 +93,19 @@ MeanGain foundBy(const Samples& each) {
 
 }  // namespace
 
+Ratio meanRatio(const Samples& each) {
+  const MeanGain found = foundBy(each);
+  const double ratio = 1 - found.gain;
+  return {ratio, ratio - 2 * found.error, ratio + 2 * found.error};
+}
+
 Decision confirmed(const Landscape& landscape, const Decision& won, const Samples& each,
                    std::optional<size_t> incumbent) {
   Decision decision = won;
   const MeanGain found = foundBy(each);
   if (each.size() > 1 &&
       found.gain > std::max(boundFor(won.chosen, landscape, incumbent), kDoubt * found.error)) {
-    const double ratio = 1 - found.gain;
-    decision.ratio = {ratio, ratio - 2 * found.error, ratio + 2 * found.error};
+    decision.ratio = meanRatio(each);
     return decision;
   }
   decision.chosen = landscape.byDefault(), decision.tie = true, decision.ratio = {1, 1, 1};

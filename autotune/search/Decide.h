@@ -51,9 +51,12 @@ struct Decision {
 Decision decide(const Landscape&, const std::vector<Racer>&, std::optional<size_t> incumbent = {},
                 double slack = 0);
 
+/// Returns the mean of the ratios that `each` process found, and two standard errors about it.
+Ratio meanRatio(const Samples& each);
+
 /// Returns the decision after confirmation, from the ratio that `each` process found. It remains a win if
 /// their mean gain is as large as the rule requires and is clearly above 0; one process alone cannot show
-/// that. Its interval is two standard errors.
+/// that. Its ratio is their mean.
 Decision confirmed(const Landscape&, const Decision& won, const Samples& each,
                    std::optional<size_t> incumbent = {});
 

@@ -137,8 +137,8 @@ std::vector<size_t> Screening::frontier(size_t count) const {
       if (seen_.contains(point)) continue;
       const double step = landscape_[point].predicted / landscape_[leader->point].predicted;
       const double ratio = leader->ratio() * std::clamp(step, 1 / kTrusted, kTrusted);
-      const auto [at, isNew] = expected.emplace(point, ratio);
-      at->second = std::min(at->second, ratio);
+      double& least = expected.emplace(point, ratio).first->second;
+      least = std::min(least, ratio);
     }
   std::vector<size_t> points;
   for (const auto& [point, ratio] : expected) points.push_back(point);

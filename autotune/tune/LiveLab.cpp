@@ -85,6 +85,7 @@ void LiveLab::load(size_t point) {
 double LiveLab::callSeconds() const { return secondsOfRow_ * double(requests_.rows()); }
 
 std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds, const Each& each) {
+  if (points.empty()) return {};  // none runs
   for (const size_t point : points) load(point);
   makeAhead_.settle();
   // A request takes whole rounds; one round while the length of a round is unknown.

@@ -222,7 +222,7 @@ std::function<double()> Bench::sampler(Candidate& one) {
     return [timer] { return timer->sample(); };
   }
   const auto runner =
-      std::make_shared<measure::Runner>(*one.subject, sampleSeconds_, !device_ && threads_ > 1 ? kAwake : 0);
+      std::make_shared<measure::Runner>(*one.subject, sampleSeconds_, threads_ > 1 ? kAwake : 0);
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 

@@ -267,11 +267,9 @@ class Norm:
         self._params = _DTYPES[params or ("f64" if dtype == "f64" else "f32")]
         tail = f"@{dtype}[*x{features}]" + (f"{{{options}}}" if options else "")
         entries = ("infer",) if inference else ("forward", "backward")
-        numbers = numbers or {}
         self._plans = {}
         for entry in entries:
-            known = {key: value for key, value in numbers.items()}
-            self._plans[entry] = package.plan(f"{name}:{entry}{tail}", known)
+            self._plans[entry] = package.plan(f"{name}:{entry}{tail}", numbers)
         first = self._plans[entries[0]]
         self.memory = _aligned(first.buffer_bytes("state", 1, 0, features))
         if self.memory.size:

@@ -390,6 +390,14 @@ TEST(Confirmation, ProcessesThatDisagreeAreATieAndOneOfManyIsNot) {
   EXPECT_FALSE(confirmed(world.landscape, won, many).tie);
 }
 
+TEST(Confirmation, TheMeanOfProcessesLiesWithinTwoStandardErrors) {
+  const Ratio ratio = meanRatio({0.9, 1.0, 1.1, 1.0});
+  EXPECT_NEAR(ratio.value, 1, 1e-12);
+  EXPECT_NEAR(ratio.high - 1, 2 * std::sqrt(0.02 / 3 / 4), 1e-12);
+  EXPECT_NEAR(1 - ratio.low, ratio.high - 1, 1e-12);
+  EXPECT_EQ(meanRatio({0.9}).low, meanRatio({0.9}).high);
+}
+
 TEST(Confirmation, AWinThatAnInterruptLeavesUnconfirmedIsATie) {
   const World world = worldOf(4, [](int i, int j) { return i + j ? 0.8e-3 : 1e-3; }, 0.005, 22);
   for (const int processes : {1, 2}) {  // the race is of the first
