@@ -64,9 +64,10 @@ TEST(CudaSchedule, SpreadsTheRowsOfColumnsOverClusters) {
   EXPECT_EQ(columns([](Schedule& s) { s.cluster = 16; }), "");
   EXPECT_EQ(columns(same, "batch_norm:forward@f32[*x1024]", "sm_80"),
             "cluster = 8, but sm_80 has no clusters of blocks, sm_90 is the first; legal: 1");
-  EXPECT_EQ(columns([](Schedule& s) { s.team = 32, s.cluster = 16; }),
-            "cluster = 16 blocks that share 128 columns tell each other in 53264 bytes of shared memory; a "
-            "block has 49152");
+  EXPECT_EQ(
+      columns([](Schedule& s) { s.team = 32, s.cluster = 16; }),
+      "threads = 128, vector = 4, rows = 1, cluster = 16: what threads tell each other takes 53264 bytes "
+      "of shared memory; an entry declares at most 49152");
 }
 
 /// Blocks of the grid below each other.

@@ -321,17 +321,24 @@ TEST(CudaEntries, StoreNoByteOfAFloat) {
 
 //===-- Machine code --------------------------------------------------------------===//
 
-void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {
+void checkMachineCode(const CompiledKernel& kernel, const cuda::Schedule& schedule, const cuda::Arch& arch) {
   auto assembled = cuda::assemble(kernel.ptx, arch);
   ASSERT_TRUE(bool(assembled)) << llvm::toString(assembled.takeError());
   EXPECT_FALSE(assembled->cubin.empty());
   // In a block of more than 256 threads, which has at most 168 registers for each, the entry for any
   // alignment of a measured default spills a few words: the other one is worth that (docs/cuda.md).
   constexpr int64_t kFewBytes = 64;
-  std::map<std::string, int64_t> threads, spills;
+  std::map<std::string, int64_t> threads, shared, spills;
+  const int64_t counted =
+      cuda::staticBytes(cuda::traitsOf(problemOf(kernel.manifest.problem), schedule.strategy), schedule);
   for (const package::Phase& phase : kernel.manifest.phases) {
     threads[phase.symbol] = phase.launch->threads;
-    if (phase.unaligned) threads[*phase.unaligned] = phase.launch->threads;
+    shared[phase.symbol] = phase.launch->shared;
+    if (phase.unaligned) {
+      threads[*phase.unaligned] = phase.launch->threads, shared[*phase.unaligned] = phase.launch->shared;
+      for (const std::string& entry : {phase.symbol, *phase.unaligned})
+        EXPECT_LE(assembled->resources[entry].sharedBytes, counted) << entry;
+    }
     if (phase.unaligned && phase.launch->threads > 256) spills[*phase.unaligned] = kFewBytes;
   }
   EXPECT_EQ(assembled->resources.size(), threads.size()) << "an entry is missing in the machine code";
@@ -341,6 +348,8 @@ void checkMachineCode(const CompiledKernel& kernel, const cuda::Arch& arch) {
     EXPECT_LT(r.sharedBytes, 48 << 10) << entry << " needs more than a launch has without asking";
     EXPECT_GE(cuda::residentBlocks(arch, threads[entry], 0, r) * threads[entry], 256)
         << entry << ": " << r.registers << " registers, " << r.sharedBytes << " bytes of shared memory";
+    EXPECT_GE(cuda::residentBlocks(arch, threads[entry], shared[entry], r), 1)
+        << entry << ": " << r.sharedBytes << " and " << shared[entry] << " bytes of shared memory";
   }
 }
 
@@ -351,7 +360,7 @@ TEST_P(CudaStructure, StaysInRegistersAndMovesWholeAccesses) {
   forKernels(GetParam(),
              [&](const CompiledKernel& kernel, const cuda::Schedule& schedule, const cuda::Arch& arch) {
                checkPtx(kernel, schedule, arch);
-               if (assembler) checkMachineCode(kernel, arch);
+               if (assembler) checkMachineCode(kernel, schedule, arch);
              });
   if (!assembler)
     GTEST_SKIP()
@@ -403,7 +412,7 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
       EXPECT_GE(countOf(entry, "ld.shared.v4.") + countOf(entry, "ld.shared.v2.b64"), a.accesses)
           << "16 bytes each";
       EXPECT_EQ(countOf(entryOf(kernel->ptx, *phase.unaligned), "cp.async"), 0u);
-      if (assembler) checkMachineCode(*kernel, arch);
+      if (assembler) checkMachineCode(*kernel, schedule, arch);
     }
   }
   if (!assembler)
@@ -513,7 +522,7 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
       }
       EXPECT_EQ(countOf(entry, "membar") + countOf(entry, "fence"), 0u);
     }
-    if (assembler) checkMachineCode(*kernel, arch);
+    if (assembler) checkMachineCode(*kernel, schedule, arch);
   }
   if (!assembler)
     GTEST_SKIP()

@@ -1,6 +1,6 @@
 // How a phase is launched: its blocks, what they hold in shared memory, and the folds that threads divide.
 #include "codegen/Manifest.h"
-#include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -59,6 +59,40 @@ int64_t sharedRunBytes(const Schedule& s, int64_t reads, int64_t dataBytes) {
 
 int64_t sharedSumBytes(const Schedule& s, int64_t partials) {
   return s.shared * partials * s.vector * 4 * s.threads;
+}
+
+/// Returns the bytes of static shared memory of an entry with accesses of whole vectors, without buffers in
+/// which sums per feature are exchanged.
+static int64_t bytesOfSums(const KernelTraits& traits, const Schedule& s) {
+  constexpr int64_t kWord = 4, kMbarrier = 8, kTurns = 2;
+  const auto rounded = [](int64_t words) { return int64_t(llvm::alignTo(words * kWord, kCopiedBytes)); };
+  const int64_t warps = s.threads / kWarp, clustered = s.cluster > 1 ? kTurns * kMbarrier : 0;
+  int64_t bytes = clustered + traits.counts * rounded(2 * warps);
+  if (traits.lines && s.cluster > 1) {
+    // Each warp estimates the shift alone if it reads nothing ahead (TeamLowering::probesByWarp).
+    const int64_t values = traits.runSums + (s.prefetch || traits.width < 4 * kWarp ? traits.runProbes : 0);
+    bytes += rounded(kTurns * values * s.rows * s.cluster * warps);
+  } else if (traits.blocks || s.team > kWarp) {
+    bytes += (traits.runSums + traits.runProbes) * rounded(kTurns * s.rows * warps);
+  }
+  if (traits.columns && s.cluster > 1)
+    bytes += rounded(kTurns * traits.columnSums * s.cluster * columnsOf(s));
+  if (s.prefetch.inBulk())
+    bytes += traits.lineSlabs * (s.prefetch.depth + 1) * (s.threads / s.team) * kMbarrier;
+  return bytes;
+}
+
+int64_t staticBytes(const KernelTraits& traits, const Schedule& s) {
+  constexpr int64_t kBuffers = 2, kWord = 4;
+  const bool perFeature = traits.partials || traits.streams || traits.columns,
+             alone = s.threads == s.team * (traits.lines ? traits.groups : 1);
+  const int64_t whole =
+      bytesOfSums(traits, s) + (perFeature && !alone ? kBuffers * kWord * s.threads * s.vector : 0);
+  if (!traits.congruent || whyNotCongruent(traits, s)) return whole;
+  // The entry for any alignment transposes sums, and copies nothing ahead.
+  Schedule any = spread(traits, s);
+  any.prefetch = {};
+  return std::max(whole, bytesOfSums(traits, any) + transposeBuffers(any) * transposedBytes(any));
 }
 
 /// Returns how many partials the runs of a line sum per feature.

@@ -8,10 +8,8 @@ namespace normc::codegen::cuda {
 /// Most elements of a column slab that a thread of 256 keeps in a kernel with a grid barrier before sm_90,
 /// where ptxas has fewer registers to spare.
 static constexpr int64_t kHeldOverGrid = 80;
-/// Bytes of shared memory that a module may declare for a block.
-static constexpr int64_t kSharedBytes = 48 << 10;
-/// The most bytes of shared memory for the sums of teams.
-static constexpr int64_t kSumBytes = 2048;
+/// Bytes of shared memory that an entry may declare for a block.
+static constexpr int64_t kDeclaredBytes = 48 << 10;
 
 /// True if accesses may be wider than a divisor of the run's length.
 static bool beginsAnywhere(const KernelTraits& traits, const Schedule& s) {
@@ -31,12 +29,20 @@ int64_t registersOf(const KernelTraits& traits, const Schedule& s, bool packed) 
   return values + sums + (traits.partials ? s.tile * s.vector : 0) + 32;
 }
 
-/// Returns what is left of a block's share of the shared memory of a multiprocessor after the exchange of its
-/// sums and the 1 KB that the system takes.
+/// Returns what is left of a block's share of the shared memory of a multiprocessor beside what its entries
+/// declare and the 1 KB that the system takes.
 static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  const bool exchanges = (traits.partials || traits.streams) && s.threads != s.team * traits.groups;
-  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - kSumBytes -
-         (exchanges ? 4 * 2 * s.threads * s.vector : 0) - 1024;
+  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - staticBytes(traits, s) - 1024;
+}
+
+/// Returns why threads cannot tell each other so much.
+static std::optional<std::string> whyNotTold(const KernelTraits& traits, const Schedule& s) {
+  const int64_t bytes = staticBytes(traits, s);
+  if (bytes <= kDeclaredBytes) return std::nullopt;
+  auto number = [](int64_t n) { return std::to_string(n); };
+  return "threads = " + number(s.threads) + ", vector = " + number(s.vector) + ", rows = " + number(s.rows) +
+         ", cluster = " + number(s.cluster) + ": what threads tell each other takes " + number(bytes) +
+         " bytes of shared memory; an entry declares at most " + number(kDeclaredBytes);
 }
 
 /// Returns why the rest of a run cannot stay in shared memory.
@@ -150,12 +156,6 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
          " has " + std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
-/// Returns the bytes of shared memory of columns over a cluster: two buffers of the block, two for each value
-/// of all blocks, and two mbarriers.
-static int64_t sharedOf(const KernelTraits& traits, const Schedule& s) {
-  return 4 * 2 * (s.threads * s.vector + traits.columnSums * s.cluster * columnsOf(s)) + 2 * 8;
-}
-
 /// Returns why a cluster of so many blocks cannot share a run or columns.
 static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const Schedule& s,
                                                const Arch& arch) {
@@ -169,12 +169,7 @@ static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const
     return cluster +
            ", but only rows with statistics of their own, or columns that are complete in a block, lie over "
            "blocks; legal: 1";
-  if (traits.columns) {
-    const int64_t shared = sharedOf(traits, s);
-    if (shared <= kSharedBytes) return std::nullopt;
-    return cluster + " blocks that share " + std::to_string(columnsOf(s)) + " columns tell each other in " +
-           std::to_string(shared) + " bytes of shared memory; a block has " + std::to_string(kSharedBytes);
-  }
+  if (traits.columns) return std::nullopt;
   if (s.tile == 0) return cluster + ", but no run of this kernel stays in registers; legal: 1";
   if (s.team % kWarp)
     return "team = " + std::to_string(s.team) + " in a cluster of " + std::to_string(s.cluster) +
@@ -246,6 +241,7 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name +
            " holds " + number(arch.threads) + " threads";
   if (auto reason = whyNoCluster(traits, s, arch)) return reason;
+  if (auto reason = whyNotTold(traits, s)) return reason;
   if (auto reason = whyNoGrid(traits, s, arch)) return reason;
   if (auto reason = whyNotShared(traits, s, arch)) return reason;
   const int64_t over = s.cluster * (traits.lines ? s.grid : 1);

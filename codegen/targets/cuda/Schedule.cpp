@@ -152,9 +152,7 @@ static bool isCongruent(PhaseOp phase) {
 /// The most bytes of shared memory in which sums are transposed. Two buffers share it if both fit.
 static constexpr int64_t kTransposedBytes = 40 << 10;
 
-static int64_t transposedBytes(const Schedule& s) {
-  return s.vector * (s.threads + transposePitch(s.vector)) * 4;
-}
+int64_t transposedBytes(const Schedule& s) { return s.vector * (s.threads + transposePitch(s.vector)) * 4; }
 int64_t transposeBuffers(const Schedule& s) { return 2 * transposedBytes(s) <= kTransposedBytes ? 2 : 1; }
 
 static int64_t registersFor(const Schedule& s) {
@@ -275,6 +273,29 @@ static int64_t operationsOf(SweepOp sweep) {
   return count;
 }
 
+/// Adds what the threads of the phase tell each other besides sums per feature.
+static void addExchanges(PhaseOp phase, KernelTraits& traits) {
+  auto kernel = phase->getParentOfType<KernelOp>();
+  int64_t sums = 0, probes = 0, counts = 0, lines = 0;
+  for (auto slab : phase.getOps<SlabOp>()) {
+    const SlabKind kind = slab.getKind();
+    if (!slab.hasSweeps() || (kind != SlabKind::Run && kind != SlabKind::Block)) continue;
+    lines += kind == SlabKind::Run;
+    slab.walk([&](ProbeOp) { ++probes; });
+    for (auto sweep : slab.sweeps()) {
+      sums += int64_t(sweep.getSums().size());
+      for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
+        sums += !mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
+                     .hasAxis(kernel.contiguousAxis());
+    }
+  }
+  if (kernel.hasMask()) phase.walk([&](CountOp) { ++counts; });
+  traits.runSums = std::max(traits.runSums, sums);
+  traits.runProbes = std::max(traits.runProbes, probes);
+  traits.counts = std::max(traits.counts, counts);
+  traits.lineSlabs = std::max(traits.lineSlabs, lines);
+}
+
 KernelTraits traitsOf(KernelOp kernel) {
   KernelTraits traits;
   bool featuresLast = kernel.featuresLast();
@@ -292,6 +313,7 @@ KernelTraits traitsOf(KernelOp kernel) {
   llvm::SmallPtrSet<mlir::Operation*, 4> before;
   for (auto phase : kernel.getOps<PhaseOp>()) {
     traits.bySegment |= phase.getBySegment();
+    addExchanges(phase, traits);
     auto here = readIn(phase);
     for (TensorOp t : here) traits.rereads |= before.contains(t);
     before.insert(here.begin(), here.end());

@@ -77,6 +77,10 @@ struct KernelTraits {
   int64_t block = 0;                ///< features with one scale of codes; 0: no blocks
   int64_t partials = 0;             ///< sums per feature inside a line or a block
   bool runPartials = false;         ///< some partial is summed along the run, as with channels first
+  int64_t runSums = 0;              ///< values that the threads of a line or block combine for each unit
+  int64_t runProbes = 0;            ///< shift estimates of a line or block, besides
+  int64_t counts = 0;               ///< counts of valid rows, which the threads of a block divide
+  int64_t lineSlabs = 0;            ///< slabs of lines in one phase
   int64_t reads = 1;                ///< X-sized tensors that one line or block reads
   int64_t operations = 0;           ///< of a sweep on an element; a function counts as several
   int64_t vectorBytes = 0;          ///< that a line reads for each of its features besides: scale, bias
@@ -160,7 +164,8 @@ int64_t partialsOf(PhaseOp);
 /// Returns the padding, in floats, of a column of the shared memory in which sums of congruent rows are
 /// transposed: it avoids bank conflicts. A column has an element for each thread of the block.
 inline int64_t transposePitch(int64_t vector) { return std::max<int64_t>(1, 32 / vector); }
-/// Returns how many such buffers a block has.
+/// Returns the bytes of such a buffer, and how many of them a block has.
+int64_t transposedBytes(const Schedule&);
 int64_t transposeBuffers(const Schedule&);
 
 /// Returns the folds of a slab over features that its threads may divide (TeamFolds.cpp): they merge, go
@@ -200,6 +205,9 @@ int64_t copiedBytes(const Schedule&, int64_t reads);
 int64_t sharedRunBytes(const Schedule&, int64_t reads, int64_t dataBytes);
 int64_t sharedSumBytes(const Schedule&, int64_t partials);
 int64_t sharedVectorBytes(const Schedule&, int64_t featureBytes);
+/// Returns the bytes of shared memory that an entry of the kernel declares at most: what the threads of a
+/// block, and the blocks of a cluster, tell each other.
+int64_t staticBytes(const KernelTraits&, const Schedule&);
 /// Returns those of a slab before its vectors.
 int64_t runBytes(SlabOp, const Schedule&);
 /// Returns all of these bytes for the phase with the kernel's lines.
