@@ -34,7 +34,7 @@ def test_a_stranger_installs_and_trains(tmp_path):
     environment.update(PYTHONPATH=str(target), XDG_CACHE_HOME=str(tmp_path / "cache"))
     ran = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, cwd=tmp_path, check=True,
                          capture_output=True, text=True)
-    assert str(target) in ran.stdout and "1 norms run on normc" in ran.stdout
+    assert str(target) in ran.stdout and "1 norm runs on normc" in ran.stdout
     assert "compiled mine:forward@f32[*x40]" in ran.stderr
     files = [f for f in (tmp_path / "cache").rglob("*") if f.is_file()]
     assert {f.suffix for f in files} == {".npk", ".norm"}

@@ -1,7 +1,9 @@
 """replace: what it changes, what it leaves, and that a model trains as before."""
 
 import copy
+import os
 
+import normc
 import normc.torch as nt
 import pytest
 import torch
@@ -80,11 +82,32 @@ def test_a_report():
         torch.nn.Linear(8, 8), nt.LayerNorm(8))
     report = nt.replace(model)
     assert report.replaced == ["0"] and list(report.left) == ["1", "2"]
-    assert str(report).splitlines()[0] == "1 norms run on normc"
+    assert str(report).splitlines()[0] == "1 norm runs on normc"
     assert "left 1: momentum=None" in str(report) and "left 2: running statistics" in str(report)
     with pytest.raises(RuntimeError, match="left 1: momentum=None"):
         nt.replace(model, strict=True)
     assert nt.replace(model).replaced == []
+    assert str(nt.replace(model)).splitlines()[0] == "0 norms run on normc"
+
+
+@pytest.fixture
+def no_compiler():
+    normc.compiler("")
+    yield
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], os.environ["NORMC_TEST_CACHE"])
+
+
+def test_a_group_norm_without_kernels_is_left(no_compiler):
+    model = torch.nn.Sequential(torch.nn.GroupNorm(4, 64), torch.nn.GroupNorm(32, 64),
+                                torch.nn.GroupNorm(8, 64, affine=False))
+    report = nt.replace(model)
+    reason = "no package has its kernels; normc-compiler makes them"
+    assert report.replaced == ["1"] and report.left == {"0": reason, "2": reason}
+    assert model(data_of((2, 64, 5))).shape == (2, 64, 5)
+
+
+def test_a_group_norm_of_any_groups_is_replaced_with_the_compiler():
+    assert nt.replace(torch.nn.Sequential(torch.nn.GroupNorm(4, 64)), strict=True).replaced == ["0"]
 
 
 def test_a_batch_norm_without_running_statistics_is_replaced():

@@ -9,6 +9,7 @@ import re
 import torch
 
 from . import _modules, _ops, _residuals, _rms
+from .functional import segment_text
 
 _TYPES = {
     getattr(torch.nn, name): getattr(_modules, name)
@@ -29,7 +30,7 @@ class Report:
     apart: dict = dataclasses.field(default_factory=dict)
 
     def __str__(self):
-        lines = [f"{len(self.replaced)} norms run on normc"]
+        lines = ["1 norm runs on normc" if len(self.replaced) == 1 else f"{len(self.replaced)} norms run on normc"]
         lines += [f"  left {name}: {reason}" for name, reason in self.left.items()]
         for place, names in _grouped(self.fused).items():
             lines.append(f"  with the sum in front, in {place}: {', '.join(names)}")
@@ -70,6 +71,11 @@ def _class_for(module):
         return made
     if type(module) not in _TYPES:
         return named
+    if isinstance(module, torch.nn.GroupNorm):  # packages have one number of groups
+        text = segment_text("group_norm_segment", module.num_channels, module.eps, module.num_groups)
+        like = torch.empty(0, dtype=getattr(module.weight, "dtype", None), device="cpu")
+        if not _ops.served(text, _ops.types_of(like, module.weight)):
+            return _NO_KERNELS
     if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None and module.track_running_stats:
         return "momentum=None, a plain mean of all steps, is torch's"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
