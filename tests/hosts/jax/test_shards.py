@@ -78,6 +78,22 @@ def test_statistics_of_all_shards(mesh, name, check):
     close(steps(sharded), steps(lambda *a: NORMS[name](*a, training=True)), 1e-4)
 
 
+def test_a_saved_step_over_shards(mesh, compiler):
+    x, scale, bias, dy = arrays((16, 8), -1, "float32")
+    norm = nj.Norm("batch_renorm", 8)
+
+    def run(norm):
+        def loss(*given):
+            y, after = norm(*given, after_one)
+            return (y * dy).sum(), after
+        return jax.jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))(x, scale, bias)
+
+    after_one = norm(x, scale, bias, norm.init_state())[1]
+    sharded = jax.shard_map(lambda *given: norm(*given, axis_name="rows"), mesh=mesh,
+                            in_specs=(P("rows"), P(), P(), P()), out_specs=(P("rows"), P()))
+    close(run(sharded), run(norm), 3e-5)
+
+
 def test_statistics_over_an_axis_of_vmap():
     x, scale, bias, _ = arrays((4, 4, 96), -1, "float32")
     state = nj.init_state("batch_norm", 96)

@@ -78,6 +78,12 @@ def around_shape(spec, x, each):
             "blocks": (*x.shape[:-1], each["blocks"]) if each["blocks"] else x.shape[:-1]}[each["shape"]]
 
 
+def _saved_type(spec, field, sizes):
+    """Returns the shape and type of a saved statistic: a number of 64 bits is two words, as in `_to_words`."""
+    shape = field_shape(field, sizes, spec.segmented)
+    return ((*shape, 2), jnp.uint32) if field["dtype"] == "i64" else (shape, DTYPES[field["dtype"]])
+
+
 def _result(shape, dtype, like):
     """Returns the type of a result. In shard_map it varies along the axes along which `like` does."""
     kind = jax.typeof(like)
@@ -136,8 +142,7 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     results += [like(around_shape(spec, x, each), DTYPES[each["dtype"]]) for each in beside]
     if known["y"] or codes or entry == "forward_apply":
         sizes = spec.sizes(x)
-        results += [like(field_shape(f, sizes, spec.segmented), DTYPES[f["dtype"]]) for f in known["saved"]
-                    if entry != "infer"]
+        results += [like(*_saved_type(spec, field, sizes)) for field in known["saved"] if entry != "infer"]
     made = len(results)
     has = [known["scale_gradient"], known["bias_gradient"]]
     results += [like(value.shape, value.dtype) for value, each in zip((scale, bias), has) if each]
