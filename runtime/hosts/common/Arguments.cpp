@@ -66,7 +66,10 @@ Arguments::Arguments(const Prepared& plan, std::span<DLTensor> inputs, std::span
   if (takesGradient(entry)) args_.dy = ofRows(*in++);
   if (plan.readsScale) args_.scale = in++;
   if (plan.readsBias) args_.bias = in++;
-  if (plan.request.mask) args_.mask = in++;
+  if (plan.request.mask) {
+    args_.mask = in->ndim ? in : ofRows(*in);
+    ++in;
+  }
   if (plan.y) args_.y = ofRows(*out++);
   if (plan.codes) args_.codes = ofRows(*out++);
   if (plan.dx) args_.dx = ofRows(*out++);

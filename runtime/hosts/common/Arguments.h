@@ -57,7 +57,7 @@ class Arguments {
   struct OneRow {
     int64_t shape[2], strides[2];
   };
-  std::array<OneRow, 3 + kAround.size()> oneRows_;  ///< for x, dy, y or dx, and what is around
+  std::array<OneRow, 4 + kAround.size()> oneRows_;  ///< for x, dy, y or dx, mask, and what is around
   size_t oneRowsUsed_ = 0;
   bool oneRow_ = false;  ///< x has features alone
 };

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 #include <vector>
 
 #include "runtime/normc.h"
@@ -42,8 +43,9 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
-/// Runs a program, with what it says in a file. Returns why it failed; empty if it succeeded.
-std::string run(const std::vector<std::string>& words, const fs::path& said) {
+/// Runs a program, with what it says in a file. Returns why it failed, empty if it succeeded, and whether it
+/// was started.
+std::pair<std::string, bool> run(const std::vector<std::string>& words, const fs::path& said) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -55,17 +57,18 @@ std::string run(const std::vector<std::string>& words, const fs::path& said) {
   pid_t child;
   const int failed = posix_spawnp(&child, words[0].c_str(), &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  if (failed) return "cannot start " + words[0] + ": " + std::generic_category().message(failed);
+  if (failed) return {"cannot start " + words[0] + ": " + std::generic_category().message(failed), false};
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {{}, true};
   const std::string reason = contents(said);
-  if (!reason.empty()) return reason;
-  return words[0] +
-         (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
-                            : " was ended by signal " + std::to_string(WTERMSIG(status))) +
-         ", and said nothing";
+  if (!reason.empty()) return {reason, true};
+  return {words[0] +
+              (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
+                                 : " was ended by signal " + std::to_string(WTERMSIG(status))) +
+              ", and said nothing",
+          true};
 }
 
 }  // namespace
@@ -90,7 +93,7 @@ Compiler::Result Compiler::compile(const std::string& problem, const std::string
   if (!norm.empty()) words.push_back(norm);
   for (const char* word : {"--target", "host", "--threads", "1", "-o", package.c_str()})
     words.push_back(word);
-  result.error = run(words, said);
+  std::tie(result.error, result.ran) = run(words, said);
   if (result.error.empty() && !fs::exists(package, ignored))
     result.error = program + " succeeded, and there is no " + package.string();
   fs::remove(said, ignored);

@@ -15,6 +15,7 @@ struct Compiler {
     std::string package;
     double seconds = 0;  ///< 0: it was in the cache
     std::string error;   ///< not empty: the compiler's words, and there is no package
+    bool ran = true;     ///< false: it could not be started, which may be different the next time
   };
   /// Compiles a problem for this machine, unless the cache has it. `norm` is the file of a user's norm, or
   /// empty; `source` its hash. The cache names a file by problem and source, the version of the runtime and

@@ -1,5 +1,6 @@
 #include "runtime/hosts/common/NormText.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -60,6 +61,10 @@ NormText NormText::parse(std::string_view text) {
   if (!read(features, result.features) || result.features < 1)
     refuse(text, "its number of features is '" + std::string(features) + "'");
 
+  for (const std::string_view& axis : axes)
+    if (axis.data() != features.data() && axis != "*")
+      refuse(text, "an axis beside its features is '" + std::string(axis) + "', and has to be '*'");
+
   std::string_view options = bracketed(rest, '{', '}', text);
   while (!options.empty()) {
     const std::string_view option = upTo(options, ",");
@@ -79,6 +84,9 @@ NormText NormText::parse(std::string_view text) {
     const std::string name(upTo(number, "="));
     double value;
     if (number.empty() || !read(number.substr(1), value)) refuse(text, "'" + name + "' has no value");
+    if (std::ranges::find(result.numbers, name, &std::pair<std::string, double>::first) !=
+        result.numbers.end())
+      refuse(text, "'" + name + "' is given twice");
     result.numbers.emplace_back(name, value);
   }
   return result;

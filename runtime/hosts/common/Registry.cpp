@@ -117,8 +117,29 @@ struct Registry::State {
   std::map<std::string, std::vector<std::unique_ptr<Opened>>> packages;  ///< by source
   std::map<std::string, std::string> norms;                              ///< files, by source
   std::map<std::pair<std::string, uint64_t>, std::unique_ptr<Prepared>, std::less<>> plans;
-  std::set<std::string> compiled;  ///< problems that the compiler was asked for
-  bool builtIn = false;            ///< the packages beside the library are open
+  /// Problems that the compiler was asked for, and why it failed; empty: it did not.
+  std::map<std::string, std::string> compiled;
+  std::vector<std::string> lines;  ///< for `log`
+
+  /// Holds the lock. What was said meanwhile is told after its release, also on an exception: the log may
+  /// wait for a thread that waits for the lock, or call this registry.
+  class Locked {
+   public:
+    explicit Locked(State& state) : state_(state), lock_(state.mutex) {}
+    Locked(const Locked&) = delete;
+    ~Locked() {
+      const std::vector<std::string> lines = std::exchange(state_.lines, {});
+      lock_.unlock();
+      const normc_log log = state_.log;
+      for (const std::string& line : lines)
+        if (log) log(nullptr, line.c_str());
+    }
+
+   private:
+    State& state_;
+    std::unique_lock<std::mutex> lock_;
+  };
+  bool builtIn = false;  ///< the packages beside the library are open
 
   /// Returns the context, which takes the threads of the host: so it is made at the first use, as the
   /// packages that are built in are opened then.
@@ -130,9 +151,7 @@ struct Registry::State {
     }
     return *context;
   }
-  void say(const std::string& line) const {
-    if (const normc_log to = log) to(nullptr, line.c_str());
-  }
+  void say(std::string line) { lines.push_back(std::move(line)); }
   /// Opens what the compiler made; null if a file of the cache is damaged.
   std::unique_ptr<Opened> openedOf(const Compiler::Result& result) {
     try {
@@ -236,9 +255,12 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
   std::string why;
   std::optional<Plan> plan = find(text, request, problem, exact, why);
   const std::string tried = text.source + problem;
-  if (!exact && request.device.device_type == kDLCPU && compiled.insert(tried).second) {
-    const auto norm = norms.find(text.source);
-    if (!compiler.program.empty() && (text.source.empty() || norm != norms.end())) {
+  const auto norm = norms.find(text.source);
+  const bool known = text.source.empty() || norm != norms.end();
+  const auto [asked, isNew] = compiled.try_emplace(tried);
+  if (!isNew && !asked->second.empty()) why = asked->second;
+  if (!exact && request.device.device_type == kDLCPU && isNew) {
+    if (!compiler.program.empty() && known) {
       const std::string file = norm == norms.end() ? std::string() : norm->second;
       Compiler::Result result = compiler.compile(problem, file, text.source);
       std::unique_ptr<Opened> made = result.error.empty() ? openedOf(result) : nullptr;
@@ -254,8 +276,9 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
           say("compiled " + problem + " in " + std::to_string(int(result.seconds * 1000)) + " ms");
         plan = find(text, request, problem, exact, why);
       } else {
-        why = result.error;
+        why = asked->second = result.error;
         say("could not compile " + problem + ": " + result.error);
+        if (!result.ran) compiled.erase(asked);
       }
     } else if (plan) {
       say(problem + " runs a kernel for any number of features; one for " + std::to_string(text.features) +
@@ -263,6 +286,10 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
     }
   }
   if (plan) return std::move(*plan);
+  if (!known && !packages.contains(text.source))
+    throw std::runtime_error("no kernel serves " + problem +
+                             ": this process was not given the file of the norm, " + text.source +
+                             "; add it before the call");
   throw std::runtime_error(
       "no kernel serves " + problem + (why.empty() ? "" : ": " + why) +
       (compiler.program.empty() ? "; install normc-compiler, which compiles it at first use" : ""));
@@ -272,7 +299,7 @@ const Prepared& Registry::prepared(std::string_view text, const Request& request
   const uint64_t bits = bitsOf(request);
   Recent& slot = recent[(std::hash<std::string_view>()(text) ^ bits ^ bits >> 29) % recent.size()];
   if (slot.prepared && slot.bits == bits && slot.text == text) return *slot.prepared;
-  const std::lock_guard lock(state_.mutex);
+  const State::Locked locked(state_);
   std::unique_ptr<Prepared>& plan = state_.plans[{std::string(text), bits}];  // stays null where this throws
   if (!plan) {
     state_.openBuiltIn();

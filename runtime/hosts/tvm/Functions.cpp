@@ -74,6 +74,11 @@ void run(Entry entry, Reader args) {
   if (scale || bias) request.params = (scale ? scale : bias)->dtype;
   request.channelsFirst = text.find("x*]") != text.npos;
   const Prepared& plan = Registry::get().prepared(text, request);
+  const auto takes = [&](bool has, const char* what, bool given) {
+    if (given && !has) throw std::invalid_argument(plan.text.name + " has no " + what + ", but one is given");
+  };
+  takes(plan.scale, "scale", scale.has_value());
+  takes(plan.bias, "bias", bias.has_value());
   add(plan.readsScale, "scale", scale);
   add(plan.readsBias, "bias", bias);
   add(request.mask, "mask", mask);

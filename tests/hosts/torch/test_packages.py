@@ -60,3 +60,34 @@ def test_a_compiler_is_found_in_the_path(empty_cache, tmp_path, monkeypatch, cap
     with caplog.at_level(logging.INFO, logger="normc"):
         nt.LayerNorm(47)(data_of((2, 47)))
     assert "compiled layer_norm" in caplog.text
+
+
+def test_a_log_may_call_a_norm(empty_cache):
+    found = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            found.append(nt.LayerNorm(53)(data_of((2, 53))))
+
+    handler = Handler(logging.INFO)
+    log = logging.getLogger("normc")
+    log.addHandler(handler)
+    before = log.level
+    log.setLevel(logging.INFO)
+    try:
+        nt.LayerNorm(59)(data_of((2, 59)))
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
+    assert found[0].shape == (2, 53)
+
+
+def test_an_error_of_the_compiler_is_said_each_time():
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="did you mean 'layer_norm'"):
+            nt.functional.norm("layer_nrm[*x8]", data_of((2, 8)))
+
+
+def test_a_norm_whose_file_was_not_added_is_named():
+    with pytest.raises(RuntimeError, match="this process was not given the file of the norm, 0123abcd; add it"):
+        nt.functional.norm("mine#0123abcd[*x8]", data_of((2, 8)))

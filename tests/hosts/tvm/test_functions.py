@@ -56,6 +56,25 @@ def test_a_state_and_strides():
     assert nu.abs().max() > 0
 
 
+def test_a_row_with_a_mask(tmp_path):
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path))
+    x, y = np.arange(96, dtype="float32"), np.ones(96, "float32")
+    norms.infer(LN, x, np.ones(96, "float32"), np.zeros(96, "float32"), np.array(False), y)
+    normc.compiler("")
+    assert (y == 0).all()
+
+
+@pytest.mark.parametrize("text, said", [
+    ("rms_norm[*x96] epsilon=1e-06", "rms_norm has no bias, but one is given"),
+    ("layer_norm[512x96]", "an axis beside its features is '512', and has to be '\\*'"),
+    ("layer_norm[*x96] epsilon=1 epsilon=2", "'epsilon' is given twice"),
+])
+def test_refuses_a_text(text, said):
+    row = np.ones(96, "float32")
+    with pytest.raises(ValueError, match=said):
+        norms.infer(text, np.ones((4, 96), "float32"), row, row, None, np.ones((4, 96), "float32"))
+
+
 @pytest.mark.parametrize("arguments, said", [
     ((np.ones((4, 95), "f"), np.ones(96, "f"), np.ones(96, "f"), None, np.ones((4, 95), "f")), "x has"),
     ((np.ones((4, 96), "f"), np.ones(48, "f"), np.ones(96, "f"), None, np.ones((4, 96), "f")), "scale has"),
