@@ -275,7 +275,7 @@ typedef struct normc_number_info {
   int32_t threshold;
 } normc_number_info;
 
-/** Describes number `index` of a plan; NORMC_OUT_OF_RANGE past the last. Entries of one norm have different
+/** Describes number `index` of a plan; NORMC_OUT_OF_RANGE past the last. All entries of a norm have the same
  * numbers. */
 NORMC_API normc_status normc_plan_number_info(const normc_plan* plan, size_t index, normc_number_info* info);
 

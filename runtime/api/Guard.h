@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "runtime/core/Error.h"
 
@@ -15,6 +16,8 @@ normc_status guarded(Body&& body) {
     return body();
   } catch (const std::bad_alloc&) {
     return fail(NORMC_RESOURCE_EXHAUSTED, "no memory left");
+  } catch (const std::length_error&) {
+    return fail(NORMC_RESOURCE_EXHAUSTED, "no memory holds that many bytes");
   } catch (const std::exception& error) {
     return fail(NORMC_INTERNAL, "unexpected: ", error.what());
   } catch (...) {

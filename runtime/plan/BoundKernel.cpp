@@ -64,6 +64,9 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
     return fail(NORMC_INVALID_ARGUMENT, "request.numbers is null but number_count is ", request.number_count);
   for (size_t i = 0; i < request.number_count; ++i) {
     const normc_number& number = request.numbers[i];
+    for (size_t j = 0; j < i && number.name; ++j)
+      if (request.numbers[j].name && std::string_view(request.numbers[j].name) == number.name)
+        return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` is given twice");
     const int index = number.name ? indexOf(info_.scalars, number.name) : -1;
     if (index < 0 && number.name && general && indexOf(general->info_.scalars, number.name) >= 0) continue;
     if (index < 0) return refuseNumber(number.name);

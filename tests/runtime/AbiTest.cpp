@@ -253,6 +253,8 @@ TEST(Abi, LetsNoExceptionOut) {
   normc_package* package;
   EXPECT_EQ(refusal(normc_package_open_memory(context.get(), "", size_t{1} << 50, &package)),
             "RESOURCE_EXHAUSTED: no memory left");
+  EXPECT_EQ(refusal(normc_package_open_memory(context.get(), "", SIZE_MAX, &package)),
+            "RESOURCE_EXHAUSTED: no memory holds that many bytes");
 }
 #endif
 

@@ -278,6 +278,9 @@ TEST(Request, OptionsAreChecked) {
       number(unnamed),
       "NOT_FOUND: probe:forward@f32[*x*] has no number `(null)`; it has: factor, masked, channels_first");
   EXPECT_EQ(number(nan), "INVALID_ARGUMENT: the number `factor` must not be NaN");
+  const normc_number twice[] = {{"factor", 1}, {"factor", 2}};
+  EXPECT_EQ(refused([&](auto& r) { r.numbers = twice, r.number_count = 2; }),
+            "INVALID_ARGUMENT: the number `factor` is given twice");
   const auto refusedFor = [&](const char* problem, const char* name, double value) {
     const normc_number given = {name, value};
     normc_request request = {};
