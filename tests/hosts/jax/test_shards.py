@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import normc.jax as nj
 import pytest
-from formulas import arrays, close, layer_norm
+from formulas import arrays, batch_norm, close, gradients, layer_norm
 from jax.sharding import Mesh, PartitionSpec as P
 
 
@@ -92,6 +92,37 @@ def test_a_saved_step_over_shards(mesh, compiler):
     sharded = jax.shard_map(lambda *given: norm(*given, axis_name="rows"), mesh=mesh,
                             in_specs=(P("rows"), P(), P(), P()), out_specs=(P("rows"), P()))
     close(run(sharded), run(norm), 3e-5)
+
+
+@pytest.fixture
+def over_rows(tmp_path, compiler):
+    """Returns a norm over rows without a state."""
+    text = tmp_path / "over_rows.norm"
+    text.write_text("""norm over_rows {
+  reduce    rows
+  center    current
+  moment    central
+  divide_by current
+  backward  exact
+  affine    scale, bias
+  epsilon   1e-5
+}
+""")
+    return nj.norm(text, 8)
+
+
+def test_statistics_of_all_shards_without_a_state(mesh, over_rows):
+    x, scale, bias, dy = arrays((16, 8), -1, "float32")
+    run = lambda norm: jax.jit(lambda: gradients(norm, x, scale, bias, dy))()
+    for training in (True, False):
+        norm = lambda *given: over_rows(*given, training=training, axis_name="rows")
+        sharded = jax.shard_map(norm, mesh=mesh, in_specs=(P("rows"), P(), P()), out_specs=P("rows"))
+        close(run(sharded), run(batch_norm), 3e-5)
+    each = jax.shard_map(lambda x: over_rows(x, axis_name=()), mesh=mesh, in_specs=P("rows"), out_specs=P("rows"))(x)
+    close(each[:4], batch_norm(x[:4], 1.0, 0.0), 3e-5)
+    with pytest.raises(ValueError, match=r"x has only the rows of one shard of 'rows'\. axis_name='rows' takes them "
+                                         r"over all shards, axis_name=\(\) over the rows of each"):
+        jax.shard_map(over_rows, mesh=mesh, in_specs=P("rows"), out_specs=P("rows"))(x)
 
 
 def test_statistics_over_an_axis_of_vmap():

@@ -66,6 +66,13 @@ class Spec:
         return all(axis in field["shape"] for field in known["saved"]) and all(
             each["shape"] in ("elements", "pairs", "blocks") for each in known["around"])
 
+    @functools.lru_cache(maxsize=None)
+    def over_rows(self, dtype, mask):
+        """True if a statistic is one of all rows, so one of a batch that is divided needs the rows of all shards."""
+        known = self.facts("forward", dtype, mask)
+        return bool(known["state"]) or any(
+            not {"segments", "rows"}.intersection(field["shape"]) for field in known["saved"])
+
 
 def field_shape(field, sizes, segmented):
     return tuple(sizes.get(axis, axis) for axis in field["shape"] if axis != 1 and (segmented or axis != "segments"))

@@ -67,7 +67,8 @@ class Norm:
         around      the tensors that the norm takes beside x: residual, gate, mod_scale, mod_shift,
                     rope_cos, rope_sin (docs/around-a-norm.md). A residual in front of the norm may have another type
                     than x: that of the stream, which residual_out and its gradients have too
-        axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards
+        axis_name   axes of a shard_map over which the rows are divided: statistics are those of all shards; with ()
+                    those of the rows of each shard. Norms of each row need none
         """
         x = jnp.asarray(x)
         self._check_x(x)
@@ -82,20 +83,20 @@ class Norm:
         if around and axis_name is not None:
             raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
         x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
-        if fields and training and axis_name is not None:
-            axes = axis_name if isinstance(axis_name, tuple) else (axis_name,)
+        axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
+        of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
+        if of_batch and axis_name is None:
+            self._check_shards(x, fields)
+        if of_batch and axes:
             if self.carried and not _calls.varying(x).issuperset(axes):
                 raise ValueError(
                     f"the next {', '.join(self.carried)} of {self.name} is a cotangent, which JAX would add over the "
                     f"shards of {', '.join(map(repr, axes))}: divide the rows of x by a shard_map with check_vma=True")
             y, following = _calls.train_over(spec, axes, x, scale, bias, mask, fields)
         elif known["codes"]:
-            if training:
-                self._check_shards(x, fields)
             y, following = _calls.quantized(spec, training, x, scale, bias, mask, fields, around)
             y = y if y[1:] else y[0]
         elif training or not fields:
-            self._check_shards(x, fields)
             made, following = _calls.train(spec, x, scale, bias, mask, fields, around)
             y = made if made[1:] else made[0]
         else:
@@ -187,13 +188,25 @@ class Norm:
         return tuple(fields)
 
     def _check_shards(self, x, fields):
-        axes = frozenset().union(*(_calls.varying(x) - _calls.varying(value) for value in fields))
+        """Raises if statistics would be those of one shard, and the call does not say so."""
+        axes = _calls.varying(x)
+        if fields:
+            axes = frozenset().union(*(axes - _calls.varying(value) for value in fields))
         if axes:
-            axes = ", ".join(map(repr, sorted(axes)))
-            raise ValueError(
-                f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one shard "
-                f"of {axes}, but the state is that of all. axis_name={axes} takes them over all shards; for a state "
-                f"of each shard give one that varies: jax.lax.pcast(state, ({axes},), to='varying')")
+            one = (f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one shard "
+                   f"of {_named(axes)}")
+            if fields:
+                raise ValueError(
+                    f"{one}, but the state is that of all. axis_name={_named(axes)} takes them over all shards; for a "
+                    f"state of each shard give one that varies: jax.lax.pcast(state, {_named(axes)}, to='varying')")
+            raise ValueError(f"{one}. axis_name={_named(axes)} takes them over all shards, axis_name=() over the rows "
+                             "of each")
+
+
+def _named(axes):
+    """Returns axes as an argument is written: 'a', or ('a', 'b')."""
+    axes = tuple(sorted(axes))
+    return repr(axes if len(axes) > 1 else axes[0])
 
 
 def norm(path, features, **arguments):
