@@ -7,6 +7,7 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_p
 import jax
 import jax.numpy as jnp
 import normc.jax as nj
+import numpy as np
 import pytest
 from formulas import arrays, batch_norm, close, gradients, layer_norm
 from jax.sharding import Mesh, PartitionSpec as P
@@ -139,6 +140,31 @@ def test_statistics_of_one_shard_are_refused(mesh):
     state = nj.init_state("batch_norm", 96)
     with pytest.raises(ValueError, match="batch_norm_unbiased takes its statistics over rows, .* axis_name='rows' takes"):
         jax.shard_map(norm, mesh=mesh, in_specs=(P("rows"), P()), out_specs=(P("rows"), P()))(x, state)
+
+
+def test_an_axis_that_is_left_out_is_refused():
+    mesh = Mesh(np.reshape(jax.devices(), (2, 2)), ("a", "b"))
+    x, both = arrays((8, 96), -1, "float32")[0], P(("a", "b"))
+    state = nj.init_state("batch_norm", 96)
+
+    def run(axis_name, own=(), out=P()):
+        def norm(x, state):
+            state = jax.lax.pcast(state, own, to="varying")
+            y, after = nj.batch_norm(x, None, None, state, True, axis_name=axis_name)
+            return y, after["running_mean"]
+        return jax.shard_map(norm, mesh=mesh, in_specs=(both, P()), out_specs=(both, out))(x, state)
+
+    y, after = nj.batch_norm(x, None, None, state, True)
+    close(run(("a", "b")), (y, after["running_mean"]), 3e-5)
+    with pytest.raises(ValueError, match=r"one shard of 'b', but .* axis_name=\('a', 'b'\) takes .*pcast\(state, 'b'"):
+        run("a")
+    with pytest.raises(ValueError, match=r"one shard of \('a', 'b'\), but .* axis_name=\('a', 'b'\) takes"):
+        run(())
+    # A state of each half of the rows.
+    y, mean = run("a", "b", P("b"))
+    half = np.array([0, 1, 4, 5])
+    close(y[half], nj.batch_norm(x[half], None, None, state, True)[0], 3e-5)
+    close(mean[:96], 0.1 * x[half].mean(0), 3e-5)
 
 
 def test_a_state_of_each_shard(mesh):

@@ -85,8 +85,8 @@ class Norm:
         x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
         axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
         of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
-        if of_batch and axis_name is None:
-            self._check_shards(x, fields)
+        if of_batch and (fields or axis_name is None):
+            self._check_shards(x, fields, axes)
         if of_batch and axes:
             if self.carried and not _calls.varying(x).issuperset(axes):
                 raise ValueError(
@@ -187,9 +187,10 @@ class Norm:
             fields.append(value)
         return tuple(fields)
 
-    def _check_shards(self, x, fields):
-        """Raises if statistics would be those of one shard, and the call does not say so."""
-        axes = _calls.varying(x)
+    def _check_shards(self, x, fields, given):
+        """Raises if statistics would be those of some shards, and the call does not say so. Those of the axes that are
+        `given` are gathered."""
+        axes = _calls.varying(x) - frozenset(given)
         if fields:
             axes = frozenset().union(*(axes - _calls.varying(value) for value in fields))
         if axes:
@@ -197,8 +198,9 @@ class Norm:
                    f"of {_named(axes)}")
             if fields:
                 raise ValueError(
-                    f"{one}, but the state is that of all. axis_name={_named(axes)} takes them over all shards; for a "
-                    f"state of each shard give one that varies: jax.lax.pcast(state, {_named(axes)}, to='varying')")
+                    f"{one}, but the state is that of all. axis_name={_named(axes.union(given))} takes them over all "
+                    f"shards; for a state of each shard give one that varies: jax.lax.pcast(state, {_named(axes)}, "
+                    "to='varying')")
             raise ValueError(f"{one}. axis_name={_named(axes)} takes them over all shards, axis_name=() over the rows "
                              "of each")
 
