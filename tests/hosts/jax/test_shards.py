@@ -10,7 +10,7 @@ import normc.jax as nj
 import numpy as np
 import pytest
 from formulas import arrays, batch_norm, close, gradients, layer_norm
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 
 @pytest.fixture
@@ -43,6 +43,26 @@ def test_a_gradient_inside_shard_map(mesh):
 
     ours = jax.shard_map(step(nj.layer_norm), mesh=mesh, in_specs=(P("rows"), P()), out_specs=P())(x, scale)
     close(ours, jax.grad(lambda s: (layer_norm(x, s, bias) ** 3).sum())(scale), 1e-4)
+
+
+def test_explicitly_sharded_arrays():
+    """The axes of jax.make_mesh are Explicit: the type of an array says how it is divided."""
+    mesh = jax.make_mesh((4,), ("rows",))
+    given = arrays((8, 96), -1, "float32")[:3]
+    divided = tuple(jax.device_put(value, NamedSharding(mesh, P("rows"))) for value in given)
+    loss = lambda norm: jax.value_and_grad(lambda *given: (norm(*given) ** 3).sum(), argnums=(0, 1, 2))
+    state = nj.init_state("power_norm", 96)
+    divided_state = state | {"nu": jax.device_put(state["nu"], NamedSharding(mesh, P("rows")))}
+
+    def next_nu(x, scale, bias, state):
+        of = jax.grad(lambda s: (nj.power_norm(x, scale, bias, s)[0] ** 3).sum(), allow_int=True)
+        return of(state)["nu"]
+
+    with jax.set_mesh(mesh):
+        close(loss(nj.layer_norm)(*divided), loss(layer_norm)(*given), 1e-4)
+        close(jax.jit(loss(nj.layer_norm))(*divided), loss(layer_norm)(*given), 1e-4)
+        close(jax.vmap(nj.layer_norm, (0, None, None))(divided[0], *given[1:]), layer_norm(*given), 3e-5)
+        close(jax.jit(next_nu)(*divided, divided_state), next_nu(*given, state), 1e-4)
 
 
 NORMS = {"batch_norm": nj.batch_norm, "power_norm_v": nj.power_norm_v, "power_norm": nj.power_norm}

@@ -189,6 +189,18 @@ def varying(value):
     return kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
 
 
+def replicated(tree):
+    """Returns arrays that each device has whole, of those that a mesh with Explicit axes divides: so a gradient, which
+    a custom call makes, has the type of its array."""
+    def whole(value):
+        sharding = jax.typeof(value).sharding
+        if jax.sharding.AxisType.Explicit not in sharding.mesh.axis_types or not any(sharding.spec):
+            return value
+        return jax.sharding.reshard(value, jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec()))
+
+    return jax.tree.map(whole, tree)
+
+
 def together(tree):
     """Returns arrays that all vary along the same axes. The transpose sums gradients of what was replicated."""
     everywhere = frozenset().union(*map(varying, jax.tree.leaves(tree)))

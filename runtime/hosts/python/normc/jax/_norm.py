@@ -82,6 +82,7 @@ class Norm:
         around = self._beside(x, around, known)
         if around and axis_name is not None:
             raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
+        x, scale, bias, mask, around, fields = _calls.replicated((x, scale, bias, mask, around, fields))
         x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
         axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
         of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
