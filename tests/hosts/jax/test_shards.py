@@ -99,6 +99,22 @@ def test_statistics_of_all_shards(mesh, name, check):
     close(steps(sharded), steps(lambda *a: NORMS[name](*a, training=True)), 1e-4)
 
 
+def test_a_state_that_goes_through_two_calls_over_shards(mesh):
+    x, scale, bias, dy = arrays((16, 96), -1, "float32")
+    state = nj.init_state("power_norm", 96)
+
+    def next_nu(norm):
+        def loss(state):
+            first, between = norm(x, state)
+            second, _ = norm(2 * x, between)
+            return ((first + second) * dy).sum()
+        return jax.jit(jax.grad(loss, allow_int=True))(state)["nu"]
+
+    sharded = jax.shard_map(lambda x, state: nj.power_norm(x, scale, bias, state, axis_name="rows"), mesh=mesh,
+                            in_specs=(P("rows"), P()), out_specs=(P("rows"), P()))
+    close(next_nu(sharded), next_nu(lambda x, state: nj.power_norm(x, scale, bias, state)), 1e-5)
+
+
 def test_a_saved_step_over_shards(mesh, compiler):
     x, scale, bias, dy = arrays((16, 8), -1, "float32")
     norm = nj.Norm("batch_renorm", 8)

@@ -61,3 +61,34 @@ def test_vmap_of_steps_is_a_loop_of_steps(name):
     stacked = lambda trees: jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
     each = jax.jit(jax.vmap(trained(norm), (None, 0)))(x, stacked(states))
     close(each, stacked([step(x, state) for state in states]), 0)
+
+
+@pytest.mark.parametrize("name", ["power_norm", "mabn"])
+def test_a_state_that_goes_through_two_calls(name):
+    """Their gradient is two steps of nu, the later call first, as backward runs."""
+    norm = nj.Norm(name, FEATURES)
+    x, scale, bias, dy = arrays((6, FEATURES), -1, "float32")
+
+    def call(state, factor):
+        y, after = norm(factor * x, scale, bias, state)
+        return (y * dy).sum(), after
+
+    def twice(state):
+        first, between = call(state, 1)
+        second, after = call(between, 2)
+        return first + second, after
+
+    def scanned(state):
+        def one(carry, factor):
+            value, after = call(carry, factor)
+            return after, value
+        after, values = jax.lax.scan(one, state, jnp.array([1.0, 2.0]))
+        return values.sum(), after
+
+    gradient = lambda function: jax.jit(jax.grad(function, has_aux=True, allow_int=True))
+    carried = lambda state: {field: state[field] for field in norm.carried}
+    one = lambda state, factor: carried(gradient(lambda s: call(s, factor))(state)[0])
+    state = norm.init_state() | {field: jnp.full_like(value, 0.2) for field, value in carried(norm.init_state()).items()}
+    wanted = one(state | one(call(state, 1)[1], 2.0), 1.0)
+    for function in (twice, scanned):
+        close(carried(gradient(function)(state)[0]), wanted, 1e-6)

@@ -260,6 +260,8 @@ def _train_forward(spec, x, scale, bias, mask, state, around):
 
 
 def _train_backward(spec, residuals, cotangents):
+    *others, state = residuals
+    residuals = (*others, _of_later_calls(spec, cotangents[0][0].dtype, state, cotangents[1]))
     made, around = _differentiated(spec, "backward", residuals, cotangents[0])
     return (made.dx, *made.gradients, None, _carried(spec, made.dx.dtype, made.state), around)
 
@@ -268,6 +270,13 @@ def _carried(spec, dtype, state):
     """Returns the cotangents of a state: what backward makes of it is the cotangent of what it had (next_state)."""
     return tuple(value if field["written"] else None
                  for field, value in zip(spec.facts("backward", dtype)["state"], state))
+
+
+def _of_later_calls(spec, dtype, state, cotangents):
+    """Returns the state that backward takes: where a later call was given the next state, its backward ran before, and
+    made the cotangent. No later call is a cotangent of 0."""
+    return tuple(value if late is None else jnp.where(jnp.any(made != 0), made, value)
+                 for value, late, made in zip(state, _carried(spec, dtype, state), cotangents))
 
 
 _train.defvjp(_train_forward, _train_backward)
@@ -321,6 +330,7 @@ def _train_over_forward(spec, axes, x, scale, bias, mask, state):
 def _train_over_backward(spec, axes, residuals, cotangents):
     x, scale, bias, mask, saved, state, sums = residuals
     dy = cotangents[0]
+    state = _of_later_calls(spec, x.dtype, state, cotangents[1])
     reduced = _call(spec, "backward_reduce", x, scale, bias, mask, state, dy, saved)
     of_backward = _gathered(reduced.partial, axes)
     if reduced.dx is None:
