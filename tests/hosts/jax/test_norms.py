@@ -125,9 +125,10 @@ def test_power_norm_trains_with_scan_and_donation():
 
 
 def test_next_state_of_a_model():
-    state = {"a": {"psi2": 1, "nu": 2, "step": 3}, "b": [{"running_mean": 4}]}
-    cotangents = {"a": {"psi2": 0, "nu": 7, "step": 0}, "b": [{"running_mean": 0}]}
-    assert nj.next_state(state, cotangents) == {"a": {"psi2": 1, "nu": 7, "step": 3}, "b": [{"running_mean": 4}]}
+    state = {"a": {"psi2": 1, "nu": 2, "step": 3}, "b": [{"running_mean": 4, "window_nu": 5}]}
+    cotangents = {"a": {"psi2": 0, "nu": 7, "step": 0}, "b": [{"running_mean": 0, "window_nu": 8}]}
+    wanted = {"a": {"psi2": 1, "nu": 7, "step": 3}, "b": [{"running_mean": 4, "window_nu": 8}]}
+    assert nj.next_state(state, cotangents) == wanted
     assert nj.Norm("power_norm", 96).carried == ("nu",)
     assert nj.Norm("batch_norm_unbiased", 96).carried == ()
 

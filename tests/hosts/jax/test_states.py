@@ -36,7 +36,7 @@ def trained(norm):
     def step(x, state):
         of = jax.grad(loss, argnums=(0, 1, 2, 3), has_aux=True, allow_int=True)
         (*of_arrays, cotangents), (y, after) = of(x, scale, bias, state)
-        return y, of_arrays, nj.next_state(after, cotangents, norm.carried)
+        return y, of_arrays, nj.next_state(after, cotangents)
 
     return step
 
@@ -47,6 +47,13 @@ def test_the_first_step_is_the_formula(name):
     ours = lambda x, scale, bias: norm(x, scale, bias, norm.init_state())[0]
     given = arrays((6, FEATURES), -1, "float32")
     close(jax.jit(lambda: gradients(ours, *given))(), jax.jit(lambda: gradients(FIRST_STEP[name], *given))(), 3e-5)
+
+
+def test_next_state_takes_the_fields_of_all_norms():
+    carried = {field for name in FIRST_STEP for field in nj.Norm(name, FEATURES).carried}
+    assert carried == {"nu", "window_nu"}
+    state = dict.fromkeys(carried, 1)
+    assert nj.next_state(state, dict.fromkeys(carried, 2)) == dict.fromkeys(carried, 2)
 
 
 @pytest.mark.parametrize("name", FIRST_STEP)

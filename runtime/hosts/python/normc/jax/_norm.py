@@ -223,7 +223,7 @@ def cached(name, features, layout, options=(), numbers=(), round=None):
     return Norm(name, features, layout=layout, options=dict(options), numbers=dict(numbers), round=round)
 
 
-def next_state(state, cotangents, carried=("nu",)):
+def next_state(state, cotangents, carried=("nu", "window_nu")):
     """Returns the state after a step: that of forward, with the fields that backward changed.
 
     Backward of PowerNorm makes the next nu. A gradient is the only thing that JAX lets a backward return, so the
@@ -239,7 +239,7 @@ def next_state(state, cotangents, carried=("nu",)):
 
     state        what forward returned: dicts of states, nested as a model likes it
     cotangents   of the state that forward was given, in the same tree
-    carried      names of the fields (Norm.carried)
+    carried      names of the fields: those of all norms, or Norm.carried of one
     """
     def chosen(path, value, cotangent):
         return cotangent if getattr(path[-1], "key", None) in carried else value
