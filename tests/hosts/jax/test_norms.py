@@ -85,6 +85,16 @@ def test_the_state_of_batch_norm():
     close(still, (x - after["running_mean"]) / jnp.sqrt(after["running_var"] + 1e-5) * scale + bias, 3e-5)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32"])
+def test_a_step_keeps_its_type(dtype):
+    x = jnp.ones((3, 96))
+    state = nj.init_state("batch_norm", 96)
+    largest = np.iinfo(dtype).max
+    for step, wanted in ((3, 4), (largest - 1, largest), *([(largest, largest)] if np.iinfo(dtype).bits < 32 else [])):
+        after = nj.batch_norm(x, None, None, state | {"step": np.array(step, dtype)}, training=True)[1]
+        assert int(after["step"]) == wanted and after["step"].dtype == dtype
+
+
 def test_gradients_of_evaluation_take_the_statistics_as_constants():
     x, scale, bias, dy = arrays((33, 96), -1, "float32")
     state = nj.batch_norm(x, scale, bias, nj.init_state("batch_norm", 96), training=True)[1]
@@ -216,6 +226,7 @@ def bn(x=None, scale=None, bias=None, **state):
     (lambda: nj.Norm("layer_norm", 96)(jnp.ones((4, 96)), state={"nu": 1}), "has a state of no fields; given are nu"),
     (lambda: bn(running_mean=jnp.zeros(95)), r"running_mean of the state is float32\[95\]; .* takes float32\[96\]"),
     (lambda: bn(step=jnp.zeros(())), r"step of the state is float32\[\]; .* takes int32\[\]"),
+    (lambda: bn(step=jnp.zeros((), "int4")), r"step of the state is int4\[\]; .* takes int32\[\]"),
     (lambda: nj.init_state("layer_norm", 96), "layer_norm has no state"),
 ])
 def test_refuses(call, said):

@@ -29,7 +29,7 @@ def test_gradients_are_those_of_differences(name):
     check_grads(jax.jit(ours), arrays(shape, axis, "float64")[:3], order=1, modes=["rev"])
 
 
-@pytest.mark.parametrize("step", ["int32", "int64"])
+@pytest.mark.parametrize("step", ["int32", "uint32", "int64", "uint64"])
 def test_a_step_of_either_size(step):
     x = arrays((33, 96), -1, "float64")[0]
     state = nj.init_state("power_norm", 96, "float64")

@@ -103,16 +103,26 @@ def _result(shape, dtype, like):
 
 
 def _to_words(field, value):
-    """Returns the words of a number of 64 bits that JAX has in 32, [..., 2]; other values as they are."""
-    if field["dtype"] != "i64" or value.dtype == jnp.int64:
+    """Returns the words of a number of 64 bits that JAX has in 32 or fewer, [..., 2]; other values as they are."""
+    if field["dtype"] != "i64":
         return value
-    return jax.lax.bitcast_convert_type(jnp.stack([value, value >> 31], axis=-1), jnp.uint32)
+    if value.dtype.itemsize == 8:
+        return value.astype(jnp.int64)
+    signed = jnp.issubdtype(value.dtype, jnp.signedinteger)
+    low = value.astype(jnp.int32 if signed else jnp.uint32)
+    high = low >> 31 if signed else jnp.zeros_like(low)
+    return jax.lax.bitcast_convert_type(jnp.stack([low, high], axis=-1), jnp.uint32)
 
 
 def _from_words(value, like):
-    if value.dtype == like.dtype:
-        return value
-    return jax.lax.bitcast_convert_type(value[..., 0], like.dtype)
+    """Returns a value of a state in the type that it had. A number stays at the largest of its type."""
+    if value.shape == like.shape:
+        return value.astype(like.dtype)
+    signed = jnp.issubdtype(like.dtype, jnp.signedinteger)
+    low = jax.lax.bitcast_convert_type(value[..., 0], jnp.int32 if signed else jnp.uint32)
+    if like.dtype.itemsize < 4:
+        low = jnp.minimum(low, jnp.iinfo(like.dtype).max)
+    return low.astype(like.dtype)
 
 
 class Results(NamedTuple):

@@ -180,8 +180,8 @@ class Norm:
         for field in wanted:
             value = jnp.asarray(state[field["name"]])
             shape = _calls.field_shape(field, {"features": self.features}, False)
-            fits = (jnp.issubdtype(value.dtype, jnp.integer) if field["dtype"] == "i64"
-                    else value.dtype == _calls.DTYPES[field["dtype"]])
+            fits = (jnp.issubdtype(value.dtype, jnp.integer) and jnp.iinfo(value.dtype).bits >= 8
+                    if field["dtype"] == "i64" else value.dtype == _calls.DTYPES[field["dtype"]])
             if value.shape != shape or not fits:
                 raise ValueError(f"{field['name']} of the state is {value.dtype}{list(value.shape)}; {self.name} "
                                  f"takes {jnp.dtype(_calls.DTYPES[field['dtype']])}{list(shape)}")
