@@ -178,6 +178,22 @@ def test_statistics_of_one_shard_are_refused(mesh):
         jax.shard_map(norm, mesh=mesh, in_specs=(P("rows"), P()), out_specs=(P("rows"), P()))(x, state)
 
 
+def test_statistics_of_one_shard_are_refused_where_types_do_not_say_so(mesh):
+    x, state = arrays((8, 96), -1, "float32")[0], nj.init_state("batch_norm", 96)
+
+    def norm(x, **arguments):
+        return nj.batch_norm(x, None, None, state, training=True, **arguments)[0]
+
+    unchecked = lambda norm: jax.shard_map(norm, mesh=mesh, in_specs=P("rows"), out_specs=P("rows"), check_vma=False)
+    said = (r"with check_vma=False JAX does not say whether x has only those of one shard of 'rows'\. axis_name='rows' "
+            r"takes them over all shards, axis_name=\(\) over the rows of each")
+    for run, given in ((unchecked(norm), x), (jax.pmap(norm, axis_name="rows"), x.reshape(4, 2, 96))):
+        with pytest.raises(ValueError, match=said):
+            run(given)
+    each = unchecked(lambda x: norm(x, axis_name=()))(x)
+    close(each[2:4], norm(x[2:4]), 3e-5)
+
+
 def test_an_axis_that_is_left_out_is_refused():
     mesh = Mesh(np.reshape(jax.devices(), (2, 2)), ("a", "b"))
     x, both = arrays((8, 96), -1, "float32")[0], P(("a", "b"))

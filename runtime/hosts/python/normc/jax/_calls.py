@@ -199,6 +199,12 @@ def varying(value):
     return kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
 
 
+def unchecked_axes():
+    """Returns the axes of a shard_map, or pmap, in which types do not say what varies."""
+    axes = tuple(jax.sharding.get_abstract_mesh().manual_axes)
+    return axes if axes and not varying(jax.lax.pcast(jnp.zeros(()), axes, to="varying")) else ()
+
+
 def replicated(tree):
     """Returns arrays that each device has whole, of those that a mesh with Explicit axes divides: so a gradient, which
     a custom call makes, has the type of its array."""

@@ -86,6 +86,8 @@ class Norm:
         x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
         axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
         of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
+        if of_batch and axis_name is None:
+            self._check_said()
         if of_batch and (fields or axis_name is None):
             self._check_shards(x, fields, axes)
         if of_batch and axes:
@@ -187,6 +189,15 @@ class Norm:
                                  f"takes {jnp.dtype(_calls.DTYPES[field['dtype']])}{list(shape)}")
             fields.append(value)
         return tuple(fields)
+
+    def _check_said(self):
+        """Raises where only axis_name can say which rows a statistic is of."""
+        axes = _calls.unchecked_axes()
+        if axes:
+            raise ValueError(
+                f"{self.name} takes its statistics over rows, and in pmap and with check_vma=False JAX does not say "
+                f"whether x has only those of one shard of {_named(axes)}. axis_name={_named(axes)} takes them over all "
+                "shards, axis_name=() over the rows of each, whose state is then its own")
 
     def _check_shards(self, x, fields, given):
         """Raises if statistics would be those of some shards, and the call does not say so. Those of the axes that are
