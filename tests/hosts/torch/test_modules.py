@@ -129,6 +129,7 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.BatchNorm1d(16)(torch.randn(1, 16)), "Expected more than 1 value per channel"),
     (lambda: nt.InstanceNorm1d(3, affine=True)(torch.randn(2, 4, 5)), r"to match num_features \(3\), but got 4"),
     (lambda: nt.InstanceNorm1d(3, affine=True)(torch.randn(4, 5)), r"to match num_features \(3\), but got 4"),
+    (lambda: nt.InstanceNorm1d(4)(torch.randn(2, 4, 1)), r"Expected more than 1 spatial element when training"),
     (lambda: nt.GroupNorm(4, 32)(torch.randn(2, 31, 3)), "31 channels are not divisible by 4 groups"),
     (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
 ])

@@ -4,6 +4,7 @@ A module that cannot be computed by normc as torch does it (running statistics o
 falls back to torch's own forward; `replace` reports these.
 """
 
+import math
 import warnings
 
 import torch
@@ -55,6 +56,8 @@ class _InstanceNorm:
         self._check_input_dim(input)
         batched = input if input.dim() == self._get_no_batch_dim() + 1 else input[None]
         self._check_channels(batched)
+        if math.prod(batched.shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {batched.size()}")
         norm = segment_text("instance_norm", batched.shape[1], self.eps)
         y = _autograd.normalize(norm, batched, self.weight, self.bias)
         return y if batched is input else y[0]
