@@ -95,7 +95,8 @@ def test_a_state_that_goes_through_two_calls(name):
     gradient = lambda function: jax.jit(jax.grad(function, has_aux=True, allow_int=True))
     carried = lambda state: {field: state[field] for field in norm.carried}
     one = lambda state, factor: carried(gradient(lambda s: call(s, factor))(state)[0])
-    state = norm.init_state() | {field: jnp.full_like(value, 0.2) for field, value in carried(norm.init_state()).items()}
+    state = norm.init_state()
+    state |= {field: jnp.full_like(value, 0.2) for field, value in carried(state).items()}
     wanted = one(state | one(call(state, 1)[1], 2.0), 1.0)
     for function in (twice, scanned):
         close(carried(gradient(function)(state)[0]), wanted, 1e-6)

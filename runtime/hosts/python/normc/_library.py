@@ -13,6 +13,7 @@ import logging
 import os
 import pathlib
 import re
+import secrets
 
 _HERE = pathlib.Path(__file__).absolute().parent
 _log = logging.getLogger("normc")
@@ -88,22 +89,45 @@ def compiler(program="", cache=""):
     _set("set_compiler", program or "", cache or cache_folder())
 
 
-def add_norm(path):
-    """Adds the norm of a .norm file. Returns its name and its source: what stands before the shape in a text."""
-    written = pathlib.Path(path).read_bytes()
-    name = next((line.split()[1] for line in written.decode().splitlines() if line.split()[:1] == ["norm"]), None)
-    if name is None:
-        raise Error(f"{path} defines no norm: a line begins with `norm NAME {{`")
-    source = hashlib.sha256(written).hexdigest()[:12]
-    # The file may change or go while the process runs, and a cache of another day may be asked for it.
-    kept = pathlib.Path(cache_folder()) / "norms" / (source + ".norm")
-    if not kept.exists():
+def _name_of(path, written):
+    """Returns the name of the norm of a file: that which no other norm of it is made from."""
+    text = re.sub("//[^\n]*", "", written.decode("utf-8-sig", "replace"))
+    bases = dict(re.findall(r"\bnorm\s+([A-Za-z_]\w*)(?:\s+from\s+([A-Za-z_]\w*))?\s*\{", text))
+    if not bases:
+        raise Error(f"{path} defines no norm: write one as `norm NAME {{ ... }}`")
+    last = [name for name in bases if name not in bases.values()]
+    if len(last) != 1:
+        raise Error(f"{path} defines {', '.join(bases)}, and takes one norm that no other of the file is made from; "
+                    "give each of them a file of its own")
+    return last[0]
+
+
+def _kept(source, written):
+    """Returns where the text of a norm lies in the cache of the compiler: its file may change or go while the process
+    runs, and a cache of another day may be asked for it."""
+    caches = [arguments[1] for function, arguments in _settings if function == "set_compiler"]
+    kept = pathlib.Path(caches[-1] if caches else cache_folder()).absolute() / "norms" / (source + ".norm")
+    if kept.exists():
+        return kept
+    draft = kept.with_suffix("." + secrets.token_hex(8))  # threads and processes may keep it at the same time
+    try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_suffix(f".{os.getpid()}")
         draft.write_bytes(written)
-        draft.rename(kept)
-    _set("add_norm", source, str(kept))
-    return f"{name.rstrip('{')}#{source}"
+        draft.replace(kept)
+    except OSError as error:
+        raise Error(f"the text of a norm is kept in {kept.parent}, which cannot be written: {error}; choose a folder "
+                    "with normc.compiler(program, cache)") from None
+    return kept
+
+
+def add_norm(path):
+    """Adds the norm of a .norm file: of several, that which no other of the file is made from. Returns its name and
+    its source: what stands before the shape in a text."""
+    written = pathlib.Path(path).read_bytes()
+    name = _name_of(path, written)
+    source = hashlib.sha256(written).hexdigest()[:12]
+    _set("add_norm", source, str(_kept(source, written)))
+    return f"{name}#{source}"
 
 
 def add_package(path, norm):
@@ -130,12 +154,18 @@ def text(norm, shape, options=None, numbers=None, round=None):
     return " ".join(parts)
 
 
+def _named(norm):
+    """Returns the name of the norm of a text."""
+    return re.match("[^[#]*", norm)[0]
+
+
 def check_numbers(library, norm, numbers, *request):
     """Raises if the norm of a text has no number of a name. All entries of a norm have the same numbers."""
     known = library.facts(norm.split(" ")[0], "forward", *request)["numbers"]
     unknown = set(numbers or ()) - set(known)
     if unknown:
-        raise ValueError(f"{re.split(r'[[#]', norm)[0]} has no number {', '.join(sorted(unknown))}; it has {', '.join(sorted(known))}")
+        raise ValueError(f"{_named(norm)} has no number {', '.join(sorted(unknown))}; "
+                         f"it has {', '.join(sorted(known))}")
 
 
 def check_rounding(library, norm):

@@ -196,8 +196,8 @@ class Norm:
         if axes:
             raise ValueError(
                 f"{self.name} takes its statistics over rows, and in pmap and with check_vma=False JAX does not say "
-                f"whether x has only those of one shard of {_named(axes)}. axis_name={_named(axes)} takes them over all "
-                "shards, axis_name=() over the rows of each, whose state is then its own")
+                f"whether x has only those of one shard of {_named(axes)}. axis_name={_named(axes)} takes them over "
+                "all shards, axis_name=() over the rows of each, whose state is then its own")
 
     def _check_shards(self, x, fields, given):
         """Raises if statistics would be those of some shards, and the call does not say so. Those of the axes that are
@@ -206,8 +206,8 @@ class Norm:
         if fields:
             axes = frozenset().union(*(axes - _calls.varying(value) for value in fields))
         if axes:
-            one = (f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one shard "
-                   f"of {_named(axes)}")
+            one = (f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one "
+                   f"shard of {_named(axes)}")
             if fields:
                 raise ValueError(
                     f"{one}, but the state is that of all. axis_name={_named(axes.union(given))} takes them over all "

@@ -1,0 +1,75 @@
+"""Norms of the user's texts: which norm of a file, where its text is kept, and what a constructor refuses."""
+
+import threading
+
+import normc
+import normc.jax as nj
+import pytest
+
+CLAUSES = "reduce features\n  moment raw\n  affine scale\n"
+
+
+def added(tmp_path, text):
+    path = tmp_path / "file.norm"
+    path.write_bytes(text.encode())
+    return nj.norm(path, 8)
+
+
+@pytest.mark.parametrize("text", [
+    "norm mine {\n  CLAUSES}\n",
+    "norm\nmine {\n  CLAUSES}\n",
+    "norm mine{CLAUSES}\n",
+    "norm mine//c\n{\n  CLAUSES}\n",
+    "\ufeffnorm mine {\r\n  CLAUSES}\r\n",
+    "// norm other {\nnorm mine {\n  CLAUSES}\n",
+    "norm mine from rms_norm { affine none }\n",
+    "norm base {\n  CLAUSES}\nnorm mine from base {\n}\n",
+    "norm mine from base {\n}\nnorm base {\n  CLAUSES}\n",
+])
+def test_the_norm_of_a_file(tmp_path, compiler, text):
+    norm = added(tmp_path, text.replace("CLAUSES", CLAUSES))
+    assert norm.name == "mine" and "mine#" in repr(norm)
+
+
+@pytest.mark.parametrize("text, said", [
+    ("// nothing\n", r"file.norm defines no norm: write one as `norm NAME \{ ... \}`"),
+    ("norm a {\n}\nnorm b from a {\n}\nnorm c {\n}\n",
+     r"file.norm defines a, b, c, and takes one norm that no other of the file is made from; give each of them a file"),
+])
+def test_a_file_without_one_norm_is_refused(tmp_path, compiler, text, said):
+    with pytest.raises(normc.Error, match=said):
+        added(tmp_path, text)
+
+
+def test_threads_keep_one_text(tmp_path, compiler):
+    for number in range(8):
+        path, names, threads = tmp_path / f"{number}.norm", [], []
+        path.write_text(f"norm mine {{\n  {CLAUSES}}}\n// {tmp_path}\n" + "\n" * number)
+        start = threading.Barrier(4)
+
+        def add():
+            start.wait()
+            names.append(normc._library.add_norm(path))
+
+        threads = [threading.Thread(target=add) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(names) == 4 and len(set(names)) == 1
+
+
+def test_a_text_is_kept_in_the_cache_of_the_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    try:
+        normc.compiler("", str(tmp_path / "cache"))
+        source = repr(added(tmp_path, f"norm mine {{\n  {CLAUSES}}}\n")).split("#")[1][:12]
+        kept, = (tmp_path / "cache/norms").iterdir()
+        assert kept == tmp_path / f"cache/norms/{source}.norm"
+        normc.compiler("")
+        with pytest.raises(normc.Error, match=r"is kept in /proc/none/normc/norms, which cannot be written: .*; choose "
+                                              r"a folder with normc.compiler\(program, cache\)"):
+            added(tmp_path, f"norm mine {{\n  {CLAUSES}}}\n")
+    finally:
+        monkeypatch.undo()
+        normc.compiler("")
