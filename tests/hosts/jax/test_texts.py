@@ -2,8 +2,11 @@
 
 import threading
 
+import jax
+import jax.numpy as jnp
 import normc
 import normc.jax as nj
+import numpy as np
 import pytest
 
 CLAUSES = "reduce features\n  moment raw\n  affine scale\n"
@@ -73,3 +76,29 @@ def test_a_text_is_kept_in_the_cache_of_the_compiler(tmp_path, monkeypatch):
     finally:
         monkeypatch.undo()
         normc.compiler("")
+
+
+@pytest.mark.parametrize("value", [np.float64(0.25), np.float32(0.25), np.array(0.25), jnp.float32(0.25), 0.25])
+def test_numbers_of_any_library(value):
+    groups = jnp.int32(4) if isinstance(value, jax.Array) else np.int64(4)
+    norm = nj.Norm("group_norm", 8, options={"groups": groups}, numbers={"epsilon": value})
+    assert repr(norm) == "normc.jax.Norm('group_norm[*x8]{groups=4} epsilon=0.25')"
+
+
+def traced_number(value):
+    jax.jit(lambda value: nj.Norm("rms_norm", 8, numbers={"epsilon": value}))(value)
+
+
+@pytest.mark.parametrize("call, said", [
+    (lambda: nj.Norm("rms_norm", 8, numbers={"epsilon": "1e-3"}), "numbers has epsilon='1e-3'; give a number, whose"),
+    (lambda: nj.Norm("rms_norm", 8, numbers={"epsilon": np.ones(2)}), r"numbers has epsilon=array\(\[1., 1.\]\); give"),
+    (lambda: traced_number(0.5), "numbers has epsilon=.*; give a number, whose value is known when the norm is made"),
+    (lambda: nj.Norm("group_norm", 8, options={"groups": 4.0}), "options has groups=4.0; give an integer or a word"),
+    (lambda: nj.Norm("group_norm", 8, options={"groups": 4, "layout": "nonsense"}),
+     "options has layout='nonsense', but types and the mask follow from the arrays of a call, and layout is an "
+     "argument; give what the norm leaves open"),
+    (lambda: nj.Norm("rms_norm", 8, options={"y": "bf16"}), "options has y='bf16', but types and the mask follow"),
+])
+def test_refuses(call, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        call()

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import logging
+import operator
 import os
 import pathlib
 import re
@@ -145,12 +146,36 @@ def rounding(round):
     return round
 
 
+def _option(name, value):
+    """Returns an option as it stands in a text."""
+    if name in ("layout", "mask", "params", "y"):
+        raise ValueError(f"options has {name}={value!r}, but types and the mask follow from the arrays of a call, and "
+                         "layout is an argument; give what the norm leaves open, e.g. groups, or its stream or round")
+    try:
+        return f"{name}={value if isinstance(value, str) else operator.index(value)}"
+    except TypeError:
+        raise TypeError(f"options has {name}={value!r}; give an integer or a word") from None
+
+
+def _number(name, value):
+    """Returns a number as it stands in a text."""
+    if type(value) in (int, float):
+        return f"{name}={value!r}"
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return f"{name}={float(value)!r}"
+    except TypeError:
+        raise TypeError(f"numbers has {name}={value!r}; give a number, whose value is known when the norm is made"
+                        ) from None
+
+
 def text(norm, shape, options=None, numbers=None, round=None):
     """Returns the text of a norm: `layer_norm[*x768] epsilon=1e-06` (NormText.h)."""
     options = dict(options or {}, **({"round": round} if rounding(round) else {}))
-    inside = ",".join(f"{name}={value}" for name, value in sorted(options.items()))
+    inside = ",".join(_option(name, value) for name, value in sorted(options.items()))
     parts = [f"{norm}[{shape}]" + (f"{{{inside}}}" if inside else "")]
-    parts += [f"{name}={value!r}" for name, value in (numbers or {}).items()]
+    parts += [_number(name, value) for name, value in (numbers or {}).items()]
     return " ".join(parts)
 
 
