@@ -28,6 +28,7 @@ class Builder {
         // C2
         context_.fail(clause.keyword, "C2", "the clause " + inQuotes(keyword) + " appears twice in this norm",
                       "leave one of them out");
+        (this->*handler->apply)(clause);  // for the errors inside it
       } else {
         seen.push_back(keyword);
         context_.note(std::string(keyword), clause.keyword);
@@ -395,7 +396,7 @@ class Builder {
 
   void expected(const Token& keyword, const std::vector<std::string>& legal) {
     context_.fail(keyword, "", inQuotes(keyword.text) + " needs a value",
-                  "write " + oneOf(legal) + " after it");
+                  "write one behind it: " + oneOf(legal));
   }
 
   void unnamed(const Item& item) {

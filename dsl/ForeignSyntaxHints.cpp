@@ -15,13 +15,12 @@ struct ForeignWord {
 };
 
 constexpr std::string_view kMomentum =
-    "write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the old value, and "
-    "where momentum "
-    "weighs the new one, its number copied would be wrong";
+    "decay is the weight of the old value. If your momentum is the weight of the new one, write decay = 1 - "
+    "momentum: 0.9 for 0.1";
 constexpr std::string_view kRunningMomentum =
-    "write 'running decay = 0.9' for a momentum of 0.1: decay weighs the old value, and where momentum "
-    "weighs the new one, "
-    "its number copied would be wrong";
+    "write 'running decay = ...'; decay is the weight of the old value. If your momentum is the weight of "
+    "the "
+    "new one, write decay = 1 - momentum: 0.9 for 0.1";
 constexpr std::string_view kChannels =
     "write 'rows' for one statistic per channel, over all rows of the batch; 'features' is one per row, over "
     "its channels";
@@ -259,6 +258,13 @@ constexpr const char* kCompute = "write the number itself; a problem can bind a 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isLetter(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_'; }
 
+// True if the text is one word, with blanks around it.
+bool isWord(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t\r");
+  return begin != text.npos && std::all_of(text.begin() + begin, text.begin() + end + 1,
+                                           [](char c) { return isLetter(c) || isDigit(c); });
+}
+
 // True if the text ends in a word, not in a number or a blank.
 bool endsInWord(std::string_view text) {
   const auto start =
@@ -307,11 +313,12 @@ std::string formHint(std::string_view before, std::string_view strange, std::str
     case ';':
       return "a clause ends with its line: leave the ';' out";
     case ':':
-      return "write 'reduce rows' for a clause, 'decay = 0.9' for an option";
+      return isWord(before.substr(before.find_last_of("{\n") + 1)) ? "leave the ':' out"
+                                                                   : "write '=' for an option: 'decay = 0.9'";
     case '^':
       return "write a power of ten like 1e-5";
     case '%':
-      return "write a part of a hundred like 0.9";
+      return "write a percentage as a fraction: 0.01 for 1%";
     case '"':
     case '\'':
     case '`':

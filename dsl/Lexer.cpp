@@ -76,7 +76,9 @@ class Lexer {
     const std::string_view digits = whole.substr(whole[0] == '+' ? 1 : 0);
     double value = 0;
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (end != digits.data() + digits.size()) {
+    if (end != digits.data() + digits.size() && isName()) {
+      reject(length, inQuotes(whole) + " is no name", "a name begins with a letter or _");
+    } else if (end != digits.data() + digits.size()) {
       reject(length, inQuotes(whole) + " is not a number", "write it like 16, 0.9 or 1e-5");
     } else if (status == std::errc::result_out_of_range) {
       reject(length, "the number " + inQuotes(whole) + " is out of the range of double precision",
@@ -87,6 +89,11 @@ class Lexer {
     }
   }
 
+  // True behind a word that a name follows.
+  bool isName() const {
+    return !tokens_.empty() && (tokens_.back().isWord("norm") || tokens_.back().isWord("from"));
+  }
+
   void strange() {
     const auto isKnown = [](char c) {
       return isBlank(c) || isLetter(c) || isDigit(c) || isSymbol(c) || c == '/';
@@ -95,6 +102,14 @@ class Lexer {
     while (!isKnown(peek(length))) ++length;
     reject(length, "unexpected " + inQuotes(text_.substr(at_, length)),
            formHint(text_.substr(0, at_), text_.substr(at_, length), text_.substr(at_ + length)));
+    if (tokens_.back().text.starts_with("/*")) skipComment();
+  }
+
+  // Passes over the rest of a comment as in C, which is reported already.
+  void skipComment() {
+    const size_t end = endsComments_ ? text_.find("*/", at_) : text_.npos;
+    endsComments_ = end != text_.npos;
+    if (endsComments_) at_ = end + 2;
   }
 
   void reject(size_t length, std::string_view message, std::string_view hint) {
@@ -114,6 +129,7 @@ class Lexer {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   bool startsLine_ = true;
+  bool endsComments_ = true;  // false: no "*/" follows
 };
 
 }  // namespace

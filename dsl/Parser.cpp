@@ -1,5 +1,6 @@
 #include "dsl/Parser.h"
 
+#include "dsl/Build.h"
 #include "dsl/Nearest.h"
 
 namespace normc {
@@ -57,7 +58,7 @@ class Parser {
     return norm;
   }
 
-  // clause = keyword [ item { "," item } ] end-of-line
+  // clause = keyword [ item { "," item } ], ends with its line, or before "}"
   std::optional<Clause> clause() {
     if (peek().kind != Token::Word) {
       const Token token = take();
@@ -77,9 +78,16 @@ class Parser {
       take();
     }
     if (endsClause()) return clause;
+    const bool isItem = peek().kind == Token::Word && !isClause(peek().text) && isList(clause.keyword);
     fail(peek(), "expected ',' or the end of the line, found " + describe(peek()),
-         "each clause stands on a line of its own");
+         isItem ? "separate items by a comma" : "each clause stands on a line of its own");
     return skipLine();
+  }
+
+  // True for the word of a clause that may have several items.
+  static bool isList(const Token& keyword) {
+    return keyword.isWord("affine") || keyword.isWord("modulate") || keyword.isWord("running") ||
+           keyword.isWord("warmup");
   }
 
   // `reduce = rows` and `reduce: rows` are reported and then parsed as if they were right, so that each has

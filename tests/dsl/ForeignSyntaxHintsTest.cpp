@@ -22,15 +22,20 @@ TEST(ForeignSyntaxHints, NumbersAreNotComputed) {
   EXPECT_EQ(said("pre group_scaling(groups = 2 * 4)"), Texts{"unexpected '*'; " + hint});
 }
 
-TEST(ForeignSyntaxHints, ACommentOfCHasNoEnd) {
-  const std::string hint = "a comment starts with //";
-  EXPECT_EQ(said("center none /* c */"),
-            (Texts{"unexpected '/*'; " + hint, "unexpected '*'; " + hint, "unexpected '/'; " + hint}));
+TEST(ForeignSyntaxHints, ACommentOfCIsOneError) {
+  const Texts once{"unexpected '/*'; a comment starts with //"};
+  EXPECT_EQ(said("center none /* c */"), once);
+  EXPECT_EQ(said("affine scale, bias /* all of ( them, % */"), once);
+  EXPECT_EQ(said("/* two\n  lines; */\n  center none"), once);
+  EXPECT_EQ(said("center none /* c */\n  epsilon 1%").size(), 2u) << "what stands behind it is read";
+  const std::string open = "unexpected '/*'; a comment starts with //";
+  EXPECT_EQ(said("center none /* c\n  moment raw /*"), (Texts{open, open})) << "without an end";
 }
 
 TEST(ForeignSyntaxHints, NumbersAreDecimal) {
   EXPECT_EQ(said("epsilon 10^-5"), Texts{"unexpected '^-'; write a power of ten like 1e-5"});
-  EXPECT_EQ(said("running decay = 90%"), Texts{"unexpected '%'; write a part of a hundred like 0.9"});
+  EXPECT_EQ(said("running decay = 90%"),
+            Texts{"unexpected '%'; write a percentage as a fraction: 0.01 for 1%"});
   const std::string noCommas = "a number has no comma: write 4000, or 0.9";
   EXPECT_EQ(said("warmup steps = 4,000"), Texts{"'warmup' has no option '000'; " + noCommas});
   EXPECT_EQ(said("running 0,9"),
@@ -50,7 +55,10 @@ TEST(ForeignSyntaxHints, AClauseIsItsWordAndItsValue) {
             "t.norm:2:9: error: unexpected ':'\n"
             "    reduce: rows\n"
             "          ^\n"
-            "  hint: write 'reduce rows' for a clause, 'decay = 0.9' for an option\n");
+            "  hint: leave the ':' out\n");
+  EXPECT_EQ(brief("norm n { reduce: rows }\n"), Texts{"unexpected ':' []"});
+  EXPECT_TRUE(errorsOf("norm n { reduce: rows }\n").ends_with("  hint: leave the ':' out\n"));
+  EXPECT_EQ(said("running decay: 0.9"), Texts{"unexpected ':'; write '=' for an option: 'decay = 0.9'"});
   EXPECT_EQ(said("center none;"), Texts{"unexpected ';'; a clause ends with its line: leave the ';' out"});
 }
 
@@ -60,6 +68,12 @@ TEST(ForeignSyntaxHints, NamesAreWordsWithoutQuotes) {
             "  norm my-norm {\n"
             "         ^\n"
             "  hint: a name has letters, digits and _: write my_norm for my-norm\n");
+  EXPECT_EQ(errorsOf("norm 2d {\n  reduce rows\n}\n"),
+            "t.norm:1:6: error: '2d' is no name\n"
+            "  norm 2d {\n"
+            "       ^~\n"
+            "  hint: a name begins with a letter or _\n");
+  EXPECT_EQ(brief("norm n from 2d {\n  reduce rows\n}\n"), Texts{"'2d' is no name []"});
   for (const char* mark : {"\"", "'", "`"}) {
     const std::string error = "unexpected '" + std::string(mark) + "'; names and words stand without quotes";
     EXPECT_EQ(said("center " + std::string(mark) + "none" + mark), (Texts{error, error}));
@@ -269,13 +283,12 @@ TEST(ForeignSyntaxHints, ADecayIsNoCopyOfAMomentum) {
             "t.norm:3:11: error: 'running' has no option 'momentum'\n"
             "    running momentum = 0.1\n"
             "            ^~~~~~~~\n"
-            "  hint: write 'decay = 1 - momentum' as a number, 0.9 for a momentum of 0.1: decay weighs the "
-            "old value, and where "
-            "momentum weighs the new one, its number copied would be wrong\n");
-  EXPECT_EQ(
-      said("momentum 0.1"),
-      Texts{"unknown clause 'momentum'; write 'running decay = 0.9' for a momentum of 0.1: decay weighs "
-            "the old value, and where momentum weighs the new one, its number copied would be wrong"});
+            "  hint: decay is the weight of the old value. If your momentum is the weight of the new one, "
+            "write decay = 1 - momentum: 0.9 for 0.1\n");
+  EXPECT_EQ(said("momentum 0.1"),
+            Texts{"unknown clause 'momentum'; write 'running decay = ...'; decay is the weight of the old "
+                  "value. If your momentum is the weight of the new one, write decay = 1 - momentum: 0.9 for "
+                  "0.1"});
 }
 
 TEST(ForeignSyntaxHints, ANumberWithoutANameGetsOne) {

@@ -154,7 +154,7 @@ TEST(Parser, ReadsEveryModulation) {
             "t.norm:3:3: error: 'modulate' needs a value\n"
             "    modulate\n"
             "    ^~~~~~~~\n"
-            "  hint: write scale, shift or none after it\n");
+            "  hint: write one behind it: scale, shift or none\n");
 }
 
 TEST(Parser, ReadsEveryQuantize) {
@@ -177,7 +177,7 @@ TEST(Parser, ReadsEveryQuantize) {
             "t.norm:3:3: error: 'quantize' needs a value\n"
             "    quantize\n"
             "    ^~~~~~~~\n"
-            "  hint: write none, int8 or e4m3 after it\n");
+            "  hint: write one behind it: none, int8 or e4m3\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows", "quantize none(per = row)"})),
             "t.norm:3:17: error: 'quantize none' has no option 'per'\n"
             "    quantize none(per = row)\n"
@@ -325,16 +325,16 @@ TEST(Parser, ClausesNeedTheirValue) {
             "t.norm:3:3: error: 'center' needs a value\n"
             "    center\n"
             "    ^~~~~~\n"
-            "  hint: write none, current or running after it\n"
+            "  hint: write one behind it: none, current or running\n"
             "t.norm:4:3: error: 'epsilon' needs a value\n"
             "    epsilon\n"
             "    ^~~~~~~\n"
-            "  hint: write a number after it\n");
+            "  hint: write one behind it: a number\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows", "affine"})),
             "t.norm:3:3: error: 'affine' needs a value\n"
             "    affine\n"
             "    ^~~~~~\n"
-            "  hint: write scale, bias or none after it\n");
+            "  hint: write one behind it: scale, bias or none\n");
 }
 
 TEST(Parser, RefusesASecondValue) {
@@ -386,6 +386,27 @@ TEST(Parser, ExplainsTheFormOfAWindow) {
             "    divide_by window(arithmetic, 16)\n"
             "                                 ^~\n"
             "  hint: write 'window(16, arithmetic)' or 'window(16, geometric)'\n");
+}
+
+TEST(Parser, ReadsTheWordsOfAClauseThatStandsTwice) {
+  EXPECT_EQ(brief(norm({"reduce rows", "quantize fp8", "quantize int4"})),
+            (Texts{"expected none, int8 or e4m3, found 'fp8' []",
+                   "the clause 'quantize' appears twice in this norm [C2]",
+                   "expected none, int8 or e4m3, found 'int4' []"}));
+}
+
+TEST(Parser, AsksForACommaBetweenItems) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "affine scale scale"})),
+            "t.norm:3:16: error: expected ',' or the end of the line, found 'scale'\n"
+            "    affine scale scale\n"
+            "                 ^~~~~\n"
+            "  hint: separate items by a comma\n");
+  for (const char* clause :
+       {"modulate scale shift", "running decay = 0.9 init = 1", "warmup steps = 4 accumulate = decay"})
+    EXPECT_TRUE(errorsOf(norm({"reduce rows", clause})).ends_with("  hint: separate items by a comma\n"))
+        << clause;
+  EXPECT_TRUE(errorsOf(norm({"reduce rows", "affine scale epsilon 1"}))
+                  .ends_with("  hint: each clause stands on a line of its own\n"));
 }
 
 TEST(Parser, PointsAtWhatDoesNotFollow) {

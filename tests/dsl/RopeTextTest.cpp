@@ -28,7 +28,7 @@ TEST(RopeText, ReadsEveryValue) {
             "t.norm:3:3: error: 'rope' needs a value\n"
             "    rope\n"
             "    ^~~~\n"
-            "  hint: write none, half or interleaved after it\n");
+            "  hint: write one behind it: none, half or interleaved\n");
   EXPECT_EQ(errorsOf(norm({"reduce features", "rope none(groups = 2)"})),
             "t.norm:3:13: error: 'rope none' has no option 'groups'\n"
             "    rope none(groups = 2)\n"
