@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "dsl/Errors.h"
 #include "dsl/Lexer.h"
+#include "dsl/Print.h"
 
 namespace normc {
 namespace {
@@ -15,9 +17,14 @@ namespace {
 /// the norm, "}" for its end, "" for the end of the file.
 using Anchor = std::pair<size_t, std::string>;
 
-/// The places of a text in their order, each with the offset where it begins.
+struct Place {
+  size_t begin, end;  ///< offsets; `end` is behind the last token
+  Anchor anchor;
+};
+
+/// The places of a text in their order.
 struct Places {
-  std::vector<std::pair<size_t, Anchor>> list;
+  std::vector<Place> list;
 
   explicit Places(const SourceText& text) {
     Errors none(text);
@@ -30,23 +37,24 @@ struct Places {
       if (token.kind == Token::End) break;
       const bool goesOn = last == "," || last == "=" || token.is(',') || token.is('=');
       if (depth == 0 && token.isWord("norm")) {
-        list.emplace_back(at, Anchor(norm, "norm"));
+        list.push_back({at, at, {norm, "norm"}});
       } else if (depth == 1 && token.is('}')) {
-        list.emplace_back(at, Anchor(norm++, "}"));
+        list.push_back({at, at, {norm++, "}"}});
       } else if (depth == 1 && token.kind == Token::Word && (begins || (token.startsLine && !goesOn))) {
-        list.emplace_back(at, Anchor(norm, token.text));
+        list.push_back({at, at, {norm, std::string(token.text)}});
       }
+      if (!list.empty()) list.back().end = at + token.text.size();
       begins = depth == 0 && token.is('{');
       depth += token.is('{') || token.is('('), depth -= token.is('}') || token.is(')');
       last = token.text;
     }
-    list.emplace_back(text.text().size(), Anchor(norm, ""));
+    list.push_back({text.text().size(), text.text().size(), {norm, ""}});
   }
 
   /// Returns the number of the first place that begins behind an offset.
   size_t behind(size_t offset) const {
     return size_t(std::upper_bound(list.begin(), list.end(), offset,
-                                   [](size_t a, const auto& b) { return a < b.first; }) -
+                                   [](size_t a, const Place& b) { return a < b.begin; }) -
                   list.begin());
   }
 };
@@ -60,7 +68,7 @@ struct Comments {
 class Reader {
  public:
   Reader(const SourceText& text, const Places& known) : text_(text), places_(text) {
-    for (const auto& [offset, anchor] : known.list) known_[anchor];
+    for (const Place& each : known.list) known_[each.anchor];
   }
 
   std::map<Anchor, Comments> run() {
@@ -86,16 +94,18 @@ class Reader {
 
   void comment(size_t offset, std::string comment, bool isBehind) {
     const size_t next = places_.behind(offset);
-    if (isBehind && next > 0) {  // code that begins with the first place
-      const auto at = known_.find(places_.list[next - 1].second);
-      if (at != known_.end() && at->second.behind.empty())
-        return void(at->second.behind = std::move(comment));
-    }
     size_t place = next;
-    while (!known_.contains(places_.list[place].second)) ++place;  // the end of the file is in both texts
-    Comments& comments = known_[places_.list[place].second];
+    if (next > 0) {  // code begins with the first place
+      const Place& last = places_.list[next - 1];
+      const auto at = known_.find(last.anchor);
+      if (isBehind && at != known_.end() && at->second.behind.empty())
+        return void(at->second.behind = std::move(comment));
+      if (at != known_.end() && (isBehind || offset < last.end)) place = next - 1;
+    }
+    while (!known_.contains(places_.list[place].anchor)) ++place;  // the end of the file is in both texts
+    Comments& comments = known_[places_.list[place].anchor];
     comments.before.push_back(std::move(comment));
-    last_ = isBehind ? nullptr : &comments;
+    last_ = isBehind || place < next ? nullptr : &comments;
   }
 
   const SourceText& text_;
@@ -115,8 +125,8 @@ std::string withComments(std::string_view source, std::string_view canonical) {
     const size_t end = std::min(canonical.find('\n', begin), canonical.size());
     std::string_view line = canonical.substr(begin, end - begin);
     std::string behind;
-    for (; place < places.list.size() && places.list[place].first <= end; ++place) {
-      const auto& [norm, word] = places.list[place].second;
+    for (; place < places.list.size() && places.list[place].begin <= end; ++place) {
+      const auto& [norm, word] = places.list[place].anchor;
       if (word.empty() && end < canonical.size()) break;
       const Comments its = std::exchange(comments.at({norm, word}), {});
       const bool inside = word != "norm" && !word.empty();
@@ -127,6 +137,17 @@ std::string withComments(std::string_view source, std::string_view canonical) {
     begin = end + 1;
   }
   return text;
+}
+
+std::string textWithComments(std::string_view source, const std::vector<std::shared_ptr<const Spec>>& norms) {
+  const SourceText from(source, "");
+  std::vector<std::set<std::string>> kept(norms.size());
+  for (const auto& [anchor, comments] : Reader(from, Places(from)).run())
+    if (anchor.first < norms.size() && !(comments.before.empty() && comments.behind.empty()))
+      kept[anchor.first].insert(anchor.second);
+  std::string text;
+  for (size_t i = 0; i < norms.size(); ++i) text += (i ? "\n" : "") + print(*norms[i], kept[i]);
+  return withComments(source, text);
 }
 
 }  // namespace normc

@@ -142,38 +142,47 @@ std::string warmupText(const Spec::Warmup& warmup) {
 
 }  // namespace
 
-std::string print(const Spec& spec) {
+std::string print(const Spec& spec, const std::set<std::string>& kept) {
   const Spec defaults;
   std::string out = "norm " + spec.name + " {\n";
-  const auto clause = [&out](std::string keyword, const std::string& rest) {
-    keyword.resize(std::max<size_t>(keyword.size(), 9), ' ');
-    out += "  " + keyword + " " + rest + "\n";
+  // Writes a clause that differs from its default, or is kept.
+  const auto clause = [&](const std::string& keyword, bool differs, const auto& rest) {
+    if (!differs && !kept.contains(keyword)) return;
+    std::string column = keyword;
+    column.resize(std::max<size_t>(column.size(), 9), ' ');
+    out += "  " + column + " " + rest() + "\n";
   };
-  // The clauses of one element stand where their formula does.
+  // The same for a clause whose default is `none`.
+  const auto part = [&](const std::string& keyword, bool present, const auto& rest) {
+    clause(keyword, present, [&] { return present ? rest() : std::string("none"); });
+  };
+  // The clauses of one element stand where their formula does, `none` behind the norm.
   const auto neighbours = [&](bool after) {
-    if (spec.hasGate(!after)) clause("gate", gateText(*spec.gate));
-    if (spec.hasResidual(after)) clause("residual", residualText(*spec.residual));
+    if (spec.hasGate(!after) || (after && !spec.gate))
+      part("gate", spec.gate.has_value(), [&] { return gateText(*spec.gate); });
+    if (spec.hasResidual(after) || (after && !spec.residual))
+      part("residual", spec.residual.has_value(), [&] { return residualText(*spec.residual); });
   };
   neighbours(/*after=*/false);
-  if (spec.pre) clause("pre", preText(*spec.pre));
-  clause("reduce", reduceText(spec));
-  if (spec.center != defaults.center) clause("center", wordOf(kCenterWords, spec.center));
-  if (spec.moment != defaults.moment) clause("moment", wordOf(kMomentWords, spec.moment));
-  if (spec.divideBy != defaults.divideBy) clause("divide_by", divideByText(spec));
-  if (spec.running) clause("running", runningText(*spec.running));
-  if (spec.warmup) clause("warmup", warmupText(*spec.warmup));
-  if (spec.renorm.kind != Renorm::None) clause("renorm", renormText(spec.renorm));
-  if (spec.backward != defaults.backward) clause("backward", backwardText(spec));
-  if (spec.scale || spec.bias) clause("affine", affineText(spec));
-  if (spec.modulate) clause("modulate", modulateText(*spec.modulate));
-  if (spec.rope) clause("rope", ropeText(*spec.rope));
+  part("pre", spec.pre.has_value(), [&] { return preText(*spec.pre); });
+  clause("reduce", true, [&] { return reduceText(spec); });
+  clause("center", spec.center != defaults.center, [&] { return wordOf(kCenterWords, spec.center); });
+  clause("moment", spec.moment != defaults.moment, [&] { return wordOf(kMomentWords, spec.moment); });
+  clause("divide_by", spec.divideBy != defaults.divideBy, [&] { return divideByText(spec); });
+  part("running", spec.running.has_value(), [&] { return runningText(*spec.running); });
+  part("warmup", spec.warmup.has_value(), [&] { return warmupText(*spec.warmup); });
+  part("renorm", spec.renorm.kind != Renorm::None, [&] { return renormText(spec.renorm); });
+  clause("backward", spec.backward != defaults.backward, [&] { return backwardText(spec); });
+  part("affine", spec.scale || spec.bias, [&] { return affineText(spec); });
+  part("modulate", spec.modulate.has_value(), [&] { return modulateText(*spec.modulate); });
+  part("rope", spec.rope.has_value(), [&] { return ropeText(*spec.rope); });
   neighbours(/*after=*/true);
-  if (spec.activation != defaults.activation) clause("activation", wordOf(kActivationWords, spec.activation));
-  if (spec.quantize) clause("quantize", quantizeText(*spec.quantize));
-  if (spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode) {
-    clause("epsilon", epsilonText(spec));
-  }
-  if (spec.padding != defaults.padding) clause("padding", wordOf(kPaddingWords, spec.padding));
+  clause("activation", spec.activation != defaults.activation,
+         [&] { return wordOf(kActivationWords, spec.activation); });
+  part("quantize", spec.quantize.has_value(), [&] { return quantizeText(*spec.quantize); });
+  clause("epsilon", spec.epsilon != defaults.epsilon || spec.epsilonMode != defaults.epsilonMode,
+         [&] { return epsilonText(spec); });
+  clause("padding", spec.padding != defaults.padding, [&] { return wordOf(kPaddingWords, spec.padding); });
   return out + "}\n";
 }
 

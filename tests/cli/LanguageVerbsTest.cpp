@@ -96,6 +96,36 @@ TEST_F(Fmt, LosesNoComment) {
   EXPECT_EQ(normc({"fmt", "two.norm", "--check"}).code, 0);
 }
 
+TEST_F(Fmt, KeepsAClauseWithItsComment) {
+  const std::string text =
+      "norm a {\n  reduce    rows\n  moment    raw  // mean(x^2)\n  divide_by running\n  running   decay = "
+      "0.9\n}\n";
+  write("a.norm", text);
+  EXPECT_EQ(normc({"fmt", "a.norm"}).out, text);
+  EXPECT_EQ(normc({"fmt", "a.norm", "--check"}).code, 0);
+}
+
+TEST_F(Fmt, HelpSaysWhatTheCanonicalTextKeeps) {
+  EXPECT_TRUE(contains(normc({"fmt", "--help"}).out,
+                       "resolves `from`, and keeps comments, with the\nclauses that they belong to.\n"));
+}
+
+TEST_F(Fmt, PrintsTheCommentsOfABuiltinNorm) {
+  EXPECT_EQ(
+      normc({"fmt", "power_norm"}).out,
+      "// Power Normalization: every feature by its running root mean square, with an approximate "
+      "backward.\n"
+      "// Shen et al. 2020, \"PowerNorm: Rethinking Batch Normalization in Transformers\", Definition 3, "
+      "Algorithm 2.\n"
+      "norm power_norm {\n"
+      "  reduce    rows\n"
+      "  divide_by running\n"
+      "  running   decay = 0.9\n"
+      "  backward  approximate(decay = 0.9)  // nu of Eq. 11-13\n"
+      "  affine    scale, bias\n"
+      "}\n");
+}
+
 TEST_F(Fmt, ComparesFilesAlone) {
   for (const char* flag : {"-i", "--check"}) {
     const Outcome o = normc({"fmt", flag, "layer_norm"});

@@ -18,9 +18,9 @@ std::string canonical(const std::string& text) {
 
 /// Returns the canonical text with the comments, which must be the same once more.
 std::string formatted(const std::string& text) {
-  const std::string once = withComments(text, canonical(text));
+  const std::string once = textWithComments(text, *readNorms(text, "test.norm"));
   EXPECT_EQ(canonical(once), canonical(text)) << once;
-  EXPECT_EQ(withComments(once, canonical(once)), once);
+  EXPECT_EQ(textWithComments(once, *readNorms(once, "test.norm")), once);
   return once;
 }
 
@@ -49,19 +49,58 @@ TEST(FormattedComments, StandWhereTheyStood) {
             "// of the file\n");
 }
 
-TEST(FormattedComments, OfAClauseThatIsADefaultGoOnToTheNext) {
+TEST(FormattedComments, KeepAClauseThatIsADefault) {
   EXPECT_EQ(formatted("norm a {\n"
                       "  reduce features\n"
+                      "  center none\n"
+                      "  moment raw  // behind a default\n"
                       "  // in front of a default\n"
-                      "  backward exact  // behind a default\n"
+                      "  backward exact\n"
                       "  epsilon 0.5\n"
                       "}\n"),
             "norm a {\n"
             "  reduce    features\n"
+            "  moment    raw  // behind a default\n"
             "  // in front of a default\n"
-            "  // behind a default\n"
+            "  backward  exact\n"
             "  epsilon   0.5\n"
             "}\n");
+}
+
+TEST(FormattedComments, KeepEveryClauseThatIsADefault) {
+  const std::string text =
+      "norm a {\n"
+      "  pre       none  // 1\n"
+      "  reduce    rows  // 2\n"
+      "  center    none  // 3\n"
+      "  moment    raw  // 4\n"
+      "  divide_by current  // 5\n"
+      "  running   none  // 6\n"
+      "  warmup    none  // 7\n"
+      "  renorm    none  // 8\n"
+      "  backward  exact  // 9\n"
+      "  affine    none  // 10\n"
+      "  modulate  none  // 11\n"
+      "  rope      none  // 12\n"
+      "  gate      none  // 13\n"
+      "  residual  none  // 14\n"
+      "  activation none  // 15\n"
+      "  quantize  none  // 16\n"
+      "  epsilon   1e-5  // 17\n"
+      "  padding   exclude  // 18\n"
+      "}\n";
+  EXPECT_EQ(formatted(text), text);
+}
+
+TEST(FormattedComments, KeepTheClausesOfTheirNormAlone) {
+  EXPECT_EQ(formatted("norm a {\n  reduce rows\n}\nnorm b from a {\n  moment raw  // of b\n}\n"),
+            "norm a {\n  reduce    rows\n}\n\nnorm b {\n  reduce    rows\n  moment    raw  // of b\n}\n");
+}
+
+TEST(FormattedComments, GoOnToTheNextClauseWhereTheTextLacksTheirs) {
+  EXPECT_EQ(
+      withComments("norm a {\n  center none  // c\n  reduce rows\n}\n", "norm a {\n  reduce    rows\n}\n"),
+      "norm a {\n  // c\n  reduce    rows\n}\n");
 }
 
 TEST(FormattedComments, OfSeveralNormsStayWithTheirs) {
@@ -73,13 +112,24 @@ TEST(FormattedComments, OfSeveralNormsStayWithTheirs) {
   EXPECT_LT(text.find("// in b"), text.find("epsilon   0.002"));
 }
 
-TEST(FormattedComments, WithinAClauseAreKept) {
-  const std::string text = formatted(
-      "norm a {\n  reduce rows\n  divide_by running\n  running decay = 0.9,  // first\n    init = 1  // "
-      "second\n"
-      "  backward approximate(\n    // inside\n    decay = 0.9)\n}\n");
-  for (const char* each : {"// first", "// second", "// inside"})
-    EXPECT_NE(text.find(each), text.npos) << text;
+TEST(FormattedComments, WithinAClauseStayWithIt) {
+  EXPECT_EQ(formatted("norm a {\n"
+                      "  reduce rows\n"
+                      "  divide_by running\n"
+                      "  running decay = 0.9,  // first\n"
+                      "    init = 1  // second\n"
+                      "  backward approximate(\n"
+                      "    // inside\n"
+                      "    decay = 0.9)\n"
+                      "}\n"),
+            "norm a {\n"
+            "  reduce    rows\n"
+            "  divide_by running\n"
+            "  // second\n"
+            "  running   decay = 0.9  // first\n"
+            "  // inside\n"
+            "  backward  approximate(decay = 0.9)\n"
+            "}\n");
 }
 
 TEST(FormattedComments, AreNoneInATextWithoutThem) {

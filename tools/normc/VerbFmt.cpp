@@ -1,7 +1,9 @@
 // normc fmt FILE
+#include <algorithm>
 #include <ostream>
 
 #include "dsl/Comments.h"
+#include "dsl/Library.h"
 #include "dsl/Nearest.h"
 #include "dsl/Norms.h"
 #include "dsl/Print.h"
@@ -19,6 +21,12 @@ struct FmtFlags {
 };
 
 bool isBuiltin(const std::string& file) { return file != "-" && access(file.c_str(), F_OK) != 0; }
+
+/// The text of a built-in norm, whose file holds no other.
+const std::string& textOf(const Norm& builtin) {
+  const std::vector<BuiltinNorm>& all = builtinNorms();
+  return std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.spec == builtin; })->text;
+}
 
 /// -i and --check: the file and its canonical text.
 ExitCode compareWithFile(const FmtFlags& flags, const std::string& before, const std::string& text,
@@ -51,13 +59,13 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
   std::string before, text;
   Json norms = Json::array();
   try {
-    if (!isBuiltin(flags.file)) before = readFile(flags.file, kLargestNormText + 1);
+    const bool builtin = isBuiltin(flags.file);
+    if (!builtin) before = readFile(flags.file, kLargestNormText + 1);
     const std::string name = flags.file == "-" ? "standard input" : flags.file;
-    for (const Norm& norm : isBuiltin(flags.file) ? normsOf(flags.file) : normsIn(before, name)) {
-      text += (text.empty() ? "" : "\n") + print(*norm);
+    const std::vector<Norm> read = builtin ? normsOf(flags.file) : normsIn(before, name);
+    for (const Norm& norm : read)
       norms.push_back({{"name", norm->name}, {"hash", norm->structuralHash()}, {"text", print(*norm)}});
-    }
-    if (!isBuiltin(flags.file)) text = withComments(before, text);
+    text = textWithComments(builtin ? textOf(read[0]) : before, read);
   } catch (const Failure& failure) {
     if (out.json) out.result({{"norms", Json::array()}, {"errors", jsonOf(failure.diagnostics())}});
     throw;
@@ -81,7 +89,9 @@ Action declareFmt(CLI::App& parser) {
   parser.add_flag("-i,--in-place", flags->inPlace, "Write the file back");
   parser.add_flag("--check", flags->check, "Write nothing; fail if the file is not in its canonical form");
   parser.footer(
-      "The canonical text spells out what differs from a default, resolves `from`, and keeps comments.");
+      "The canonical text spells out what differs from a default, resolves `from`, and keeps comments, with "
+      "the\n"
+      "clauses that they belong to.");
   return [flags](Output& out) { return fmt(*flags, out); };
 }
 
