@@ -71,6 +71,34 @@ TEST_F(Compile, TakesNormsFromAFile) {
   EXPECT_EQ(problemsIn(o.json()), std::vector<std::string>{"mine:infer@f32[*x8]"});
 }
 
+constexpr const char* kPartOfAHead =
+    "norm q {\n  reduce features(groups = heads)\n  affine scale\n  rope half(groups = heads, features = 4)\n"
+    "}\n";
+
+TEST_F(Compile, ANormThatNeedsAKnownNumberOfFeaturesIsCompiledForTheGivenOnes) {
+  write("q.norm", kPartOfAHead);
+  const std::vector<std::string> named{"q.norm", "--bind",   "heads=2",  "--entry",
+                                       "infer",  "--target", "x86-64-v3"};
+  const auto normcOf = [&](std::vector<std::string> more) {
+    more.insert(more.begin() + 1, named.begin(), named.end());
+    return normc(more);
+  };
+  Outcome o = normcOf({"compile", "-o", "q.npk", "--json", "--features", "16,32"});
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(problemsIn(o.json()),
+            (std::vector<std::string>{"q:infer@f32[*x16]{heads=2}", "q:infer@f32[*x32]{heads=2}"}));
+  const std::string error =
+      "normc: error: the norm q needs a known number of features: its 'rope' turns 4 of each group\n"
+      "  hint: give it: --features 4096\n";
+  o = normcOf({"compile", "-o", "other.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, error);
+  EXPECT_EQ(normcOf({"tune", "--dry-run", "--features", "16"}).code, 0);
+  o = normcOf({"tune", "--dry-run"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err, error);
+}
+
 TEST_F(Compile, AppliesTheGivenSchedule) {
   const Outcome o =
       normc({"compile", "rms_norm:infer@f32[*x8]", "--schedule",

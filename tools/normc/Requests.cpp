@@ -69,6 +69,19 @@ Problem frameOf(const Norm& norm, const RequestFlags& flags, const std::map<std:
   return problem;
 }
 
+/// The numbers of features of a norm's problems: any, where the norm allows that, and those of --features.
+std::vector<std::optional<int64_t>> featuresOf(const Norm& norm, const RequestFlags& flags) {
+  const bool needsNumber = norm->rope && norm->rope->features;  // rule P14
+  if (needsNumber && flags.features.empty())
+    throw usage("the norm " + norm->name + " needs a known number of features: its 'rope' turns " +
+                    std::to_string(*norm->rope->features) + " of each group",
+                "give it: --features 4096");
+  std::vector<std::optional<int64_t>> features;
+  if (!needsNumber) features.push_back(std::nullopt);
+  for (const std::string& text : flags.features) features.push_back(wholeOf("--features", text, 1));
+  return features;
+}
+
 class Collector {
  public:
   void add(Result<Problem> problem) {
@@ -149,11 +162,10 @@ std::vector<Problem> problemsOf(const RequestFlags& flags) {
   // With problems beside it, a norm is there to be named by them.
   if (!problems.empty()) return collector.take();
 
-  std::vector<std::optional<int64_t>> features{std::nullopt};
-  for (const std::string& text : flags.features) features.push_back(wholeOf("--features", text, 1));
   const auto bindings = bindingsOf(flags, norms.inOrder());
   for (const Norm& norm : norms.inOrder()) {
     Problem problem = frameOf(norm, flags, bindings);
+    const std::vector<std::optional<int64_t>> features = featuresOf(norm, flags);
     for (const std::string& dtype : flags.dtypes) {
       problem.data = dtypeOf("--dtype", dtype);
       problem.params = problem.data == DType::F64 ? DType::F64 : DType::F32;
