@@ -99,6 +99,16 @@ TEST_F(Compile, ANormThatNeedsAKnownNumberOfFeaturesIsCompiledForTheGivenOnes) {
   EXPECT_EQ(o.err, error);
 }
 
+TEST_F(Compile, SaysHowAFileOfNormsIsNamed) {
+  write("plain", "norm plain {\n  reduce features\n}\n");
+  const Outcome o = normc({"compile", "plain", "-o", "p.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err,
+            "normc: error: there is no norm 'plain'; a file has that name\n"
+            "  hint: write ./plain, or give the file the ending .norm\n");
+  EXPECT_EQ(normc({"compile", "./plain", "--entry", "infer", "-o", "p.npk"}).code, 0);
+}
+
 TEST_F(Compile, AppliesTheGivenSchedule) {
   const Outcome o =
       normc({"compile", "rms_norm:infer@f32[*x8]", "--schedule",
@@ -229,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "avx2"},
               2,
-              "sm_100 or another sm_NN, that of a processor with a core behind a colon, as x86-64-v4:zen4\n"},
+              "sm_100 or another sm_NN; a CPU target may name a core: x86-64-v4:zen4\n"},
         Wrong{{"layer_norm", "--target", "x86-64-v5:zen4"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "x86-64-v4:atom"},
               2,
@@ -248,6 +258,17 @@ INSTANTIATE_TEST_SUITE_P(
               "the number of features is 4611686018427387904 [P1]"},
         Wrong{{"layer_norm", "--features", "1099511627777"}, 2, "use at most 2^40, or * for any"},
         Wrong{{"layer_norm", "--dtype", ","}, 2, "--dtype is ','; it must be a list with commas"},
+        Wrong{{"layer_norm", "--features", "64,"},
+              2,
+              "--features is '64,'; it must be a list with commas\n  hint: a value is missing beside a "
+              "comma\n"},
+        Wrong{{"layer_norm", "--target", "sm90"}, 2, "  hint: did you mean 'sm_90'?"},
+        Wrong{
+            {"ln.npk"},
+            2,
+            "'ln.npk' is a package, and here a norm is needed\n  hint: name a built-in norm or a .norm file; "
+            "normc inspect shows what a package holds\n"},
+        Wrong{{"./ln.npk"}, 2, "'./ln.npk' is a package, and here a norm is needed"},
         Wrong{{"layer_norm", "--threads", "two"},
               2,
               "--threads is 'two'; it must be a whole number, 0 or more"},

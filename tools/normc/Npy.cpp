@@ -50,9 +50,9 @@ class Header {
     return {.message = path_ + " " + what, .hint = hint};
   }
   Diagnostic unsupported(const std::string& descr) const {
-    return wrong(
-        "holds elements of type " + inQuotes(descr) + "; read are little-endian f8, f4, f2, i8, u1 and bool",
-        "convert it first, e.g. numpy.save(file, array.astype('<f4'))");
+    return wrong("holds elements of type " + inQuotes(descr) +
+                     "; normc run reads little-endian float64, float32, float16, int64, uint8 and bool",
+                 "convert it first, e.g. numpy.save(file, array.astype('<f4'))");
   }
 
   /// Returns the text after `'key':`, without blanks; empty if there is no such key.

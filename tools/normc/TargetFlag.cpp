@@ -34,7 +34,7 @@ std::string targetWord(const std::string& target) {
   const std::string hint = didYouMean(set, known, "");
   known.push_back("another sm_NN");
   throw usage("--target is " + inQuotes(set) + "; it must be " + oneOf(known) +
-                  ", that of a processor with a core behind a colon, as x86-64-v4:zen4",
+                  "; a CPU target may name a core: x86-64-v4:zen4",
               hint);
 }
 

@@ -1,5 +1,7 @@
 #include "tools/normc/Values.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -78,7 +80,7 @@ std::vector<std::string> listOf(const std::string& flag, const std::string& text
     const size_t end = std::min(text.find_first_of(",\n", begin), text.size());
     if (end == begin)
       throw usage(flag + " is " + inQuotes(text) + "; it must be a list with commas",
-                  "a word is missing before, after or between them");
+                  "a value is missing beside a comma");
     words.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -98,7 +100,16 @@ std::vector<Norm> normsIn(const std::string& text, const std::string& file) {
 }
 
 std::vector<Norm> normsOf(const std::string& norm) {
-  if (!namesFile(norm)) return {valueOf(findNorm(norm), ExitCode::Usage)};
+  if (norm.ends_with(".npk"))
+    throw usage(inQuotes(norm) + " is a package, and here a norm is needed",
+                "name a built-in norm or a .norm file; normc inspect shows what a package holds");
+  if (!namesFile(norm)) {
+    const Result<Norm> found = findNorm(norm);
+    if (!found && access(norm.c_str(), F_OK) == 0)
+      throw usage(found.errors()[0].message + "; a file has that name",
+                  "write ./" + norm + ", or give the file the ending .norm");
+    return {valueOf(found, ExitCode::Usage)};
+  }
   return normsIn(readFile(norm, kLargestNormText + 1), norm == "-" ? "standard input" : norm);
 }
 
