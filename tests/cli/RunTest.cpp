@@ -292,6 +292,22 @@ TEST_F(Run, RefusesWrongTensors) {
   EXPECT_FALSE(exists("y.npy"));
 }
 
+TEST_F(Run, AFileOfAWrongShapeIsTheFaultOfTheFile) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  array("scale.npy", {3}, {1, 1, 1});
+  Outcome o = normc(layerWith({"--out", "y=y.npy"}));
+  EXPECT_EQ(o.code, 3) << o.err;
+  EXPECT_EQ(o.err, "normc: error: scale has 3 elements; there are 2 features\n");
+  EXPECT_FALSE(exists("y.npy"));
+  smallInputs();
+  std::vector<std::string> fixed = layerWith({"--out", "y=y.npy"});
+  fixed[2] = "layer_norm:forward@f32[4x2]";
+  o = normc(fixed);
+  EXPECT_EQ(o.code, 3) << o.err;
+  EXPECT_EQ(o.err, "normc: error: the call has 2 rows; this plan (layer_norm:forward@f32[4x2]) is for 4\n");
+}
+
 TEST_F(Run, SaysWhichOutputCannotBeWrittenBeforeItRuns) {
   package("l.npk", {"layer_norm:forward@f32[*x2]"});
   smallInputs();

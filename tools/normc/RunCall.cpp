@@ -81,6 +81,16 @@ void refuseUnknown(const FileMap& files, const std::vector<std::string>& known, 
                   didYouMean(name, known, "it has " + joined(known)));
 }
 
+/// Calls `body`, for which the flags are right: what the runtime refuses is in the files.
+template <typename Body>
+void withFiles(Body&& body) {
+  try {
+    body();
+  } catch (const host::Error& error) {
+    throw refused(error.what());
+  }
+}
+
 }  // namespace
 
 RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs, Output& out)
@@ -109,8 +119,10 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
   });
   if (wide == reads.end()) throw refused("the kernel reads no tensor with rows and features");
   x_ = *wide, xShape_ = arrays.at(x_).shape;
-  makeArguments(arrays, writes);
-  planned.callOf(arguments_->sizes());
+  withFiles([&] {
+    makeArguments(arrays, writes);
+    planned.callOf(arguments_->sizes());
+  });
 }
 
 DType RunCall::typeOf(Tensor tensor) const {
@@ -168,7 +180,7 @@ void RunCall::upload() { arguments_->upload(); }
 
 void RunCall::execute() {
   translated([&] {
-    host::check(normc_execute(planned_.plan.get(), &arguments_->args()));
+    withFiles([&] { host::check(normc_execute(planned_.plan.get(), &arguments_->args())); });
     if (device_) device_->synchronize();
   });
 }
