@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "tests/cli/Command.h"
 #include "tools/normc/Npy.h"
@@ -306,6 +307,28 @@ TEST_F(Run, AFileOfAWrongShapeIsTheFaultOfTheFile) {
   o = normc(fixed);
   EXPECT_EQ(o.code, 3) << o.err;
   EXPECT_EQ(o.err, "normc: error: the call has 2 rows; this plan (layer_norm:forward@f32[4x2]) is for 4\n");
+}
+
+TEST_F(Run, AnOutputIsNoFieldThatIsWrittenLater) {
+  package("p.npk", {"power_norm:forward@f32[*x2]"});
+  smallInputs();
+  std::filesystem::create_directory(folder_ + "/s");
+  const auto run = [&](const std::string& output, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "p.npk", "power_norm:forward@f32[*x2]", "--in", "x=x.npy", "--in",
+                               "scale=scale.npy", "--in", "bias=bias.npy", "--out", "y=" + output});
+    return normc(more);
+  };
+  Outcome o = run("s/step.npy", {"--state", "s"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--out y=s/step.npy is the same file as a field of --state s/step.npy"));
+  o = run("s/rstd.npy", {"--saved", "./s"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--out y=s/rstd.npy is the same file as a field of --saved ./s/rstd.npy"));
+  EXPECT_FALSE(exists("s/step.npy") || exists("s/rstd.npy"));
+  o = run("y.npy", {"--state", "new", "--saved", "./new/"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "--state and --saved are one folder"));
+  EXPECT_EQ(run("s/y.npy", {"--state", "new"}).code, 0);
 }
 
 TEST_F(Run, SaysWhichOutputCannotBeWrittenBeforeItRuns) {

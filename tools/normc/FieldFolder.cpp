@@ -22,10 +22,6 @@ std::string describe(DType type, const std::vector<int64_t>& shape) {
   return npyName(type) + " [" + joined(sizes, ", ") + "]";
 }
 
-std::string fileOf(const std::string& folder, const normc_field& field) {
-  return (fs::path(folder) / (std::string(field.name) + ".npy")).string();
-}
-
 std::vector<fs::path> arraysIn(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -36,6 +32,10 @@ std::vector<fs::path> arraysIn(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string fileOf(const std::string& folder, const normc_field& field) {
+  return (fs::path(folder) / (std::string(field.name) + ".npy")).string();
+}
 
 bool holdsFields(const std::string& folder) { return !arraysIn(folder).empty(); }
 

@@ -13,6 +13,9 @@ namespace normc::cli {
 
 using gate::FieldBuffer;
 
+/// The file of a field.
+std::string fileOf(const std::string& folder, const normc_field&);
+
 /// True if the folder exists and holds a .npy file.
 bool holdsFields(const std::string& folder);
 

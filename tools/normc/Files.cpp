@@ -86,8 +86,7 @@ void requireOwnFile(const NamedFile& output, const std::vector<NamedFile>& other
   if (isStream(output.path)) return;
   for (const NamedFile& other : others)
     if (isSameFile(output.path, other.path))
-      throw usage(output.what + " " + output.path + " is the same file as " + other.what + " " + other.path +
-                      ", which it would replace",
+      throw usage(output.text() + " is the same file as " + other.text() + ", which it would replace",
                   "name another file for " + output.what + (hint.empty() ? "" : ", or " + hint));
 }
 

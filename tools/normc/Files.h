@@ -22,6 +22,8 @@ void writeFile(const std::string& path, std::string_view content);
 /// A file of the command line, and the words for it in messages: "--records".
 struct NamedFile {
   std::string what, path;
+  char joint = ' ';  ///< between both: '=' for "--in x"
+  std::string text() const { return what + joint + path; }
 };
 
 /// Fails if the output is one of the other files, by whatever path: writing it would replace that one.

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "tools/normc/Cli.h"
+#include "tools/normc/FieldFolder.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
@@ -31,10 +32,11 @@ FileMap filesOf(const std::string& flag, const std::vector<std::string>& pairs, 
 }
 
 /// No output may be the package, an input, a file of a folder or another output. The fields of --state and
-/// --saved are replaced where an entry writes them: that is what these folders are for.
+/// --saved are replaced where an entry writes them: that is what these folders are for. Fields that are not
+/// there yet are those of the plan: `requireNoFields`.
 void requireOwnOutputs(const RunFlags& flags, const FileMap& inputs, const FileMap& outputs) {
   std::vector<NamedFile> others{{"the package", flags.plan.file}};
-  for (const auto& [name, file] : inputs) others.push_back({"--in " + name, file});
+  for (const auto& [name, file] : inputs) others.push_back({"--in " + name, file, '='});
   for (const auto& [flag, folder] :
        {std::pair("a field of --state", flags.state), {"a field of --saved", flags.saved}}) {
     std::error_code none;
@@ -45,19 +47,38 @@ void requireOwnOutputs(const RunFlags& flags, const FileMap& inputs, const FileM
     }
   }
   for (const auto& [name, file] : outputs) {
-    requireOwnFile({"--out " + name, file}, others);
-    others.push_back({"--out " + name, file});
+    requireOwnFile({"--out " + name, file, '='}, others);
+    others.push_back({"--out " + name, file, '='});
   }
 }
 
-void refuseUseless(const RunFlags& flags, const std::string& problem, RunCall& call) {
+/// No output may be a field of --state or --saved, there or not.
+void requireNoFields(const RunFlags& flags, const FileMap& outputs, RunCall& call) {
+  std::vector<NamedFile> fields;
+  const auto add = [&](const char* what, const std::string& folder, const FieldBuffer& buffer) {
+    if (folder.empty()) return;
+    for (const normc_field& field : buffer.fields) fields.push_back({what, fileOf(folder, field)});
+  };
+  add("a field of --state", flags.state, call.state());
+  add("a field of --saved", flags.saved, call.saved());
+  for (const auto& [name, file] : outputs) requireOwnFile({"--out " + name, file, '='}, fields);
+}
+
+bool isSameFolder(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
   std::error_code none;
+  const auto whole = [&](const std::string& path) {
+    return fs::weakly_canonical(fs::absolute(path), none) / "";
+  };
+  return fs::equivalent(a, b, none) || whole(a) == whole(b);
+}
+
+void refuseUseless(const RunFlags& flags, const std::string& problem, RunCall& call) {
   if (!flags.state.empty() && call.state().empty())
     throw usage(problem + " has no state", "leave out --state");
   if (!flags.saved.empty() && call.saved().empty())
     throw usage(problem + " has no saved statistics", "leave out --saved");
-  if (!flags.state.empty() && !flags.saved.empty() &&
-      (flags.state == flags.saved || std::filesystem::equivalent(flags.state, flags.saved, none)))
+  if (!flags.state.empty() && !flags.saved.empty() && isSameFolder(flags.state, flags.saved))
     throw usage("--state and --saved are one folder", "give each its own: their fields have the same names");
 }
 
@@ -159,6 +180,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   const std::string problem = planned.kernel().problem;
   RunCall call(planned, inputs, outputs, out);
   refuseUseless(flags, problem, call);
+  requireNoFields(flags, outputs, call);
   readState(flags, problem, call, out);
   readSaved(flags, problem, call);
 
