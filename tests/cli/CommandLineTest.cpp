@@ -24,6 +24,37 @@ TEST_F(CommandLine, HelpOfAVerbShowsItsFlags) {
   EXPECT_TRUE(contains(o.out, "--in NAME=FILE.npy"));
 }
 
+TEST_F(CommandLine, HelpOfRunNamesEveryTensor) {
+  const std::string text = normc({"run", "--help"}).out;
+  EXPECT_TRUE(contains(text,
+                       "An input; may be given several times: x, dy, scale, bias, mask, residual, "
+                       "residual_out, gate, mod_scale, mod_shift, dresidual_out, quant_scale, rope_cos, "
+                       "rope_sin\n"));
+  EXPECT_TRUE(contains(text,
+                       "Where to put an output; may be given several times: y, dx, dscale, dbias, "
+                       "residual_out, dresidual, dgate, dmod_scale, dmod_shift, codes, quant_scale_out\n"));
+}
+
+TEST_F(CommandLine, HelpSaysWhichFlagsMayBeGivenSeveralTimes) {
+  EXPECT_TRUE(contains(normc({"run", "--help"}).out, "e.g. epsilon=1e-6; may be given several times\n"));
+  EXPECT_TRUE(contains(normc({"compile", "--help"}).out, "leaves open; may be given several times\n"));
+}
+
+TEST_F(CommandLine, HelpOfRunSaysWhatItsFilesAre) {
+  const std::string text = normc({"run", "--help"}).out;
+  EXPECT_TRUE(contains(text,
+                       "A forward begins a fresh state where the --state folder is absent\n"
+                       "or empty; infer and infer_backward need one that holds a state.\n"));
+  EXPECT_TRUE(contains(text,
+                       "bf16 is read and written as f4. Codes of\n"
+                       "e4m3 and scales that are powers of two are written as their bytes, u1.\n"));
+}
+
+TEST_F(CommandLine, HelpOfCompileSaysWhatANormFileBesideAProblemIs) {
+  EXPECT_TRUE(contains(normc({"compile", "--help"}).out,
+                       "With a whole problem, a .norm\nfile only defines the names that the problem uses."));
+}
+
 TEST_F(CommandLine, NoVerbIsAnError) {
   const Outcome o = normc({});
   EXPECT_EQ(o.code, 2);

@@ -51,7 +51,10 @@ void PlanFlags::declare(CLI::App& parser) {
   parser
       .add_option("--isa-cap", isaCap, "Use no newer instruction set, or architecture sm_NN, than this one")
       ->type_name("ISA");
-  parser.add_option("--number", numbers, "A number of the norm other than its default, e.g. epsilon=1e-6")
+  parser
+      .add_option(
+          "--number", numbers,
+          "A number of the norm other than its default, e.g. epsilon=1e-6; may be given several times")
       ->allow_extra_args(false)
       ->type_name("NAME=X");
   place.declare(parser);

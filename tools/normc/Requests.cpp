@@ -130,7 +130,7 @@ void RequestFlags::declare(CLI::App& parser, const std::string& what) {
   parser.add_flag("--mask", mask, "For rows with a mask");
   parser.add_flag("--segmented", segmented,
                   "For segments x rows x features also where the norm does not need it");
-  parser.add_option("--bind", bindings, "A number that the norm leaves open")
+  parser.add_option("--bind", bindings, "A number that the norm leaves open; may be given several times")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
 }

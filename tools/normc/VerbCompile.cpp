@@ -287,9 +287,9 @@ Action declareCompile(CLI::App& parser) {
   parser.add_flag("--ptx-only", flags->ptxOnly,
                   "Leave out cubins: a smaller package, whose PTX the driver compiles when a plan is made");
   parser.footer(
-      "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands; norms beside "
-      "problems\n"
-      "only say what a name of theirs means.");
+      "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands. With a whole "
+      "problem, a .norm\n"
+      "file only defines the names that the problem uses.");
   return [flags](Output& out) { return compile(*flags, out); };
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "runtime/abi/Operands.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/FieldFolder.h"
 #include "tools/normc/Files.h"
@@ -21,6 +22,17 @@ struct RunFlags {
   std::string state, saved;
   int64_t repeat = 0;
 };
+
+/// The tensors that some entry reads, or writes.
+std::string namesOf(bool written) {
+  std::vector<std::string> names;
+  for (const TensorInfo& each : kTensorTable) {
+    const auto is = [&](Entry entry) { return each.written(entry) == written; };
+    if (is(Entry::Forward) || (each.direction == Direction::Passed && is(Entry::Backward)))
+      names.emplace_back(each.name);
+  }
+  return joined(names);
+}
 
 FileMap filesOf(const std::string& flag, const std::vector<std::string>& pairs, const std::string& form) {
   FileMap files;
@@ -208,10 +220,14 @@ ExitCode run(const RunFlags& flags, Output& out) {
 Action declareRun(CLI::App& parser) {
   auto flags = std::make_shared<RunFlags>();
   flags->plan.declare(parser);
-  parser.add_option("--in", flags->inputs, "An input tensor: x, dy, scale, bias, mask")
+  parser
+      .add_option("--in", flags->inputs,
+                  "An input; may be given several times: " + namesOf(/*written=*/false))
       ->allow_extra_args(false)
       ->type_name("NAME=FILE.npy");
-  parser.add_option("--out", flags->outputs, "Where to put an output: y, dx, dscale, dbias")
+  parser
+      .add_option("--out", flags->outputs,
+                  "Where to put an output; may be given several times: " + namesOf(/*written=*/true))
       ->allow_extra_args(false)
       ->type_name("NAME=FILE.npy");
   parser.add_option("--state", flags->state, "The state before the call, then that after it")
@@ -219,9 +235,13 @@ Action declareRun(CLI::App& parser) {
   parser.add_option("--saved", flags->saved, "What forward saves and backward reads")->type_name("FOLDER");
   addWhole(parser, "--repeat", flags->repeat, "Time N more calls, each from the same state");
   parser.footer(
-      "A folder holds one .npy file for each field; a --state folder that is absent or empty begins a fresh "
-      "state.\n"
-      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written as f4.\n"
+      "A problem takes those of these tensors that its norm has.\n"
+      "A folder holds one .npy file for each field. A forward begins a fresh state where the --state folder "
+      "is absent\n"
+      "or empty; infer and infer_backward need one that holds a state.\n"
+      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written as f4. "
+      "Codes of\n"
+      "e4m3 and scales that are powers of two are written as their bytes, u1.\n"
       "On a GPU, the files are copied there and back; a timed call is its launches and the wait for them.");
   return [flags](Output& out) { return run(*flags, out); };
 }
