@@ -1,4 +1,8 @@
 // inspect, check, explain, doctor
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "autotune/measure/Caches.h"
@@ -199,6 +203,22 @@ TEST_F(Explain, TimesACallBesideACopyAndAPrediction) {
   EXPECT_TRUE(contains(backward.out, "moved: 11.7 KiB by that traffic, 3.9 KiB a tensor\npredicted: "))
       << backward.out;
   EXPECT_TRUE(contains(backward.out, "of the time of the faster copy")) << backward.out;
+}
+
+TEST_F(Explain, PrintsThePlanBeforeItMeasures) {
+  package("l.npk", {kLayer});
+  FILE* const program = popen(
+      ("cd " + folder_ + " && " + NORMC_PROGRAM + " explain l.npk '" + kLayer + "' --rows 200000").c_str(),
+      "r");
+  ASSERT_NE(program, nullptr);
+  std::string first(4096, '\0'), rest;
+  const ssize_t length = ::read(fileno(program), first.data(), first.size());
+  first.resize(size_t(std::max<ssize_t>(length, 0)));
+  for (int c = 0; (c = std::fgetc(program)) != EOF;) rest += char(c);
+  EXPECT_EQ(pclose(program), 0);
+  EXPECT_TRUE(contains(first, "traffic: 2 X-sized transfers"));
+  EXPECT_EQ(first.find("measured:"), first.npos) << first;
+  EXPECT_TRUE(contains(rest, "measured: "));
 }
 
 TEST_F(Explain, SaysWhichCallItCannotTime) {

@@ -69,8 +69,16 @@ int64_t featuresOf(const Problem& problem, int64_t given) {
   return problem.features.value_or(given);
 }
 
-/// Times the call of the flags, after all that can be wrong with them.
-CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
+/// A call that can be timed.
+struct Call {
+  Problem problem;
+  Extents extents;
+  measure::Machine machine;
+  int64_t threads;
+};
+
+/// Returns the call of the flags, after all that can be wrong with them; `planned` is then of its kernel.
+Call callOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
   if (planned.place.onCuda())
     throw usage("--rows times a call on the CPU",
                 "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
@@ -94,7 +102,12 @@ CallTime timeOf(Planned& planned, int64_t rows, int64_t features, int64_t thread
   if (needed > machine.memory)
     throw refused("a call on " + std::to_string(rows) + " rows and a copy beside it need " +
                   bytesText(double(needed)) + ", and " + bytesText(double(machine.memory)) + " are free");
-  return tune::timeOf(std::move(planned.plan), planned.kernel(), problem, extents, machine, threads);
+  return {std::move(problem), extents, machine, threads};
+}
+
+CallTime timeOf(Planned& planned, const Call& call) {
+  return tune::timeOf(std::move(planned.plan), planned.kernel(), call.problem, call.extents, call.machine,
+                      call.threads);
 }
 
 struct ExplainFlags {
@@ -108,8 +121,8 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
     throw usage("--features is of a call that is timed", "say how many --rows it has");
   Planned planned(flags, "explain");
   const std::string text = planned.plan.describe();
-  std::optional<CallTime> time;
-  if (given.rows) time = timeOf(planned, given.rows, given.features, flags.threads);
+  std::optional<Call> call;
+  if (given.rows) call = callOf(planned, given.rows, given.features, flags.threads);
   const package::Kernel& kernel = planned.kernel();
   if (out.json) {
     Json traffic = jsonOf(kernel.traffic);
@@ -119,7 +132,7 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
         {"target", kernel.isa},     {"device", planned.place.text()}, {"schedule", kernel.schedule},
         {"origin", kernel.origin},  {"selection", kernel.selection},  {"traffic", traffic},
         {"explanation", text}};
-    if (time) result["time"] = jsonOf(*time);
+    if (call) result["time"] = jsonOf(timeOf(planned, *call));
     out.result(result);
     return ExitCode::Ok;
   }
@@ -129,7 +142,9 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
   out.results() << "traffic: " << trafficText(kernel.traffic) << leastText(kernel.traffic);
   if (kernel.warmupTraffic) out.results() << "; in warmup " << trafficText(*kernel.warmupTraffic);
   out.results() << "\n";
-  if (time) out.results() << textOf(*time);
+  if (!call) return ExitCode::Ok;
+  out.results() << std::flush;  // a quiet core is waited for
+  out.results() << textOf(timeOf(planned, *call));
   return ExitCode::Ok;
 }
 
