@@ -6,11 +6,19 @@ import jax.numpy as jnp
 from ._norm import cached
 
 
-def _rows(name, x, eps, round):
-    x = jnp.asarray(x)
-    if x.ndim == 0:
+def _features(name, x, channel_axis=-1):
+    """Returns the size of x along its axis of features, and whether this is the axis 1 of an image."""
+    shape = jnp.shape(x)
+    if not shape:
         raise ValueError(f"x is a number; {name} takes [..., features]")
-    return cached(name, x.shape[-1], "features_last", numbers=(("epsilon", float(eps)),), round=round)
+    if channel_axis not in (1, -1, len(shape) - 1):
+        raise ValueError(f"channel_axis is {channel_axis}; {name} takes 1 or -1")
+    first = channel_axis == 1 and len(shape) > 2
+    return shape[1 if first else -1], first
+
+
+def _rows(name, x, eps, round):
+    return cached(name, _features(name, x)[0], "features_last", numbers=(("epsilon", float(eps)),), round=round)
 
 
 def layer_norm(x, scale=None, bias=None, eps=1e-5, *, round=None):
@@ -27,22 +35,20 @@ def rms_norm(x, scale=None, eps=1e-6, *, round=None):
 
 def _segments(name, x, scale, bias, eps, channel_axis, options=()):
     x = jnp.asarray(x)
-    if channel_axis not in (1, -1, x.ndim - 1):
-        raise ValueError(f"channel_axis is {channel_axis}; {name} takes 1 or -1")
+    features, first = _features(name, x, channel_axis)
     if x.ndim < 2:
         raise ValueError(f"x has the shape {list(x.shape)}; {name} takes [batch, positions..., features]")
-    first = channel_axis == 1 and x.ndim > 2
     shape = x.shape
     if x.ndim == 2:  # one position
         x = x[:, None, :]
-    of = cached(name, x.shape[1 if first else -1], "channels_first" if first else "segments", options=options,
+    of = cached(name, features, "channels_first" if first else "segments", options=options,
                 numbers=(("epsilon", float(eps)),))
     return of(x, scale, bias).reshape(shape)
 
 
 def group_norm(x, groups, scale=None, bias=None, eps=1e-5, channel_axis=-1):
     """Returns x with mean 0 and variance 1 in each sample and group of channels, times scale plus bias."""
-    channels = jnp.shape(x)[channel_axis] if jnp.ndim(x) > 1 else 0
+    channels, _ = _features("group_norm", x, channel_axis)
     if groups < 1 or channels % groups:
         raise ValueError(f"{channels} channels are not divisible by {groups} groups")
     return _segments("group_norm_segment", x, scale, bias, eps, channel_axis, (("groups", groups),))
@@ -59,11 +65,8 @@ def batch_norm(x, scale, bias, state, training, decay=0.9, eps=1e-5, channel_axi
     In training the statistics are those of the batch, over all dimensions but the channels; else those of the
     state, which stays as it is. With the `axis_name` of a shard_map the batch is that of all shards.
     """
-    x = jnp.asarray(x)
-    if channel_axis not in (1, -1, x.ndim - 1):
-        raise ValueError(f"channel_axis is {channel_axis}; batch_norm takes 1 or -1")
-    first = channel_axis == 1 and x.ndim > 2
-    of = cached("batch_norm_unbiased", x.shape[1 if first else -1], "channels_first" if first else "features_last",
+    features, first = _features("batch_norm", x, channel_axis)
+    of = cached("batch_norm_unbiased", features, "channels_first" if first else "features_last",
                 numbers=(("decay", float(decay)), ("epsilon", float(eps))))
     return of(x, scale, bias, state, training=training, axis_name=axis_name)
 
@@ -75,14 +78,14 @@ def power_norm(x, scale, bias, state, training=True, decay=0.9, backward_decay=0
     Backward makes the next nu, which `next_state` takes from the gradients.
     """
     numbers = (("backward_decay", float(backward_decay)), ("decay", float(decay)), ("epsilon", float(eps)))
-    return cached("power_norm", jnp.shape(x)[-1], "features_last", numbers=numbers)(
+    return cached("power_norm", _features("power_norm", x)[0], "features_last", numbers=numbers)(
         x, scale, bias, state, training=training, axis_name=axis_name)
 
 
 def power_norm_v(x, scale, bias, state, training=True, decay=0.9, eps=1e-5, axis_name=None):
     """Returns y and the next state of PN-V (ICML 2020, section 4.1): step, psi2."""
     numbers = (("decay", float(decay)), ("epsilon", float(eps)))
-    return cached("power_norm_v", jnp.shape(x)[-1], "features_last", numbers=numbers)(
+    return cached("power_norm_v", _features("power_norm_v", x)[0], "features_last", numbers=numbers)(
         x, scale, bias, state, training=training, axis_name=axis_name)
 
 

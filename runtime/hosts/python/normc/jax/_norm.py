@@ -110,6 +110,7 @@ class Norm:
         return y, {field["name"]: value for field, value in zip(known["state"], following)}
 
     def _facts(self, dtype, entry="forward", mask=False, spec=None):
+        self._check_type(dtype)
         spec = spec or self._spec
         spec.check(self._numbers, dtype, mask)
         return spec.facts(entry, dtype, mask)
@@ -126,9 +127,12 @@ class Norm:
         facts = lambda text: of(text).facts("forward", x.dtype, mask is not None)
         return of(_around.streamed(self._spec.text, _calls.NAMES[x.dtype], _calls.NAMES[kind], facts))
 
+    def _check_type(self, dtype):
+        if jnp.dtype(dtype) not in _calls.NAMES:
+            raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16, not {jnp.dtype(dtype)}")
+
     def _check_x(self, x):
-        if x.dtype not in _calls.NAMES:
-            raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16, not {x.dtype}")
+        self._check_type(x.dtype)
         axis, least = {"features_last": (-1, 1), "segments": (-1, 3), "channels_first": (1, 3)}[self.layout]
         if x.ndim < least or x.shape[axis] != self.features:
             raise ValueError(f"x has the shape {list(x.shape)}; {self.name} takes "
