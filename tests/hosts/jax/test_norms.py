@@ -103,6 +103,13 @@ def test_gradients_of_evaluation_take_the_statistics_as_constants():
     close(gradients(ours, x, scale, bias, dy), gradients(formula, x, scale, bias, dy), 3e-5)
 
 
+def test_the_next_state_is_a_constant_of_gradients():
+    x, scale, bias, _ = arrays((33, 96), -1, "float32")
+    state = nj.init_state("batch_norm", 96)
+    mean = lambda x: nj.batch_norm(x, scale, bias, state, training=True)[1]["running_mean"].sum()
+    assert mean(x) != 0 and (jax.grad(mean)(x) == 0).all()
+
+
 def test_power_norm_trains_with_scan_and_donation():
     """A loop of scan is a loop of steps."""
     xs = jax.random.normal(jax.random.key(1), (5, 32, 96))

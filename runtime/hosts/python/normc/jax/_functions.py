@@ -1,5 +1,6 @@
 """The norms that are built in, as functions. Features are the last dimension, as JAX's libraries have them; a norm
-of images takes `channel_axis=1` too."""
+of images takes `channel_axis=1` too. `eps` and `decay` are Python numbers; JAX compiles and keeps a function for each
+value of them."""
 
 import jax.numpy as jnp
 

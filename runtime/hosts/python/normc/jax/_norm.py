@@ -20,7 +20,7 @@ class Norm:
     name        a norm that is built in, or what `normc._library.add_norm` returns
     features    the size of the last dimension, or of dimension 1 with layout="channels_first"
     options     what the norm leaves open: {"groups": 32}
-    numbers     values that replace those of the text: {"epsilon": 1e-6}
+    numbers     values that replace those of the text: {"epsilon": 1e-6}. JAX compiles and keeps a function for each
     round       "normalized": forward rounds what the affine takes to the type of x, if that has 16 bits, as the code
                 of Llama does; for norms of rows (docs/language.md)
     layout      "features_last": [..., features]; "segments": [batch, positions..., features];
