@@ -165,6 +165,10 @@ def test_refuses(of, error, said):
         of()
 
 
+def test_an_axis_name_without_axes_changes_nothing():
+    close(call("resnet_tail", axis_name=()), call("resnet_tail"), 0)
+
+
 def test_a_factor_that_is_left_out_is_one():
     norm, x = nj.Norm("gemma_rms_norm", 24, numbers={"epsilon": EPS}), made("rms_norm_residual")[2]["x"]
     close(norm(x), rms(x), 1e-5)

@@ -80,11 +80,11 @@ class Norm:
         mask = self._mask(mask, x)
         fields = self._fields(state, known["state"])
         around = self._beside(x, around, known)
-        if around and axis_name is not None:
+        axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
+        if around and axes:
             raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
         x, scale, bias, mask, around, fields = _calls.replicated((x, scale, bias, mask, around, fields))
         x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
-        axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
         of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
         if of_batch and axis_name is None:
             self._check_said()
