@@ -345,10 +345,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"export", "layer_norm", "--features", "8", "-o", "b", "--candidates", "0"},
               2,
               "--candidates is '0'; it must be a whole number, 1 or more"},
-        Wrong{{"layer_norm", "--features", "8,,9"},
-              2,
-              "--features is '8,,9'; it must be a list with commas\n  hint: a word is missing before, after "
-              "or between them"},
+        Wrong{
+            {"layer_norm", "--features", "8,,9"},
+            2,
+            "--features is '8,,9'; it must be a list with commas\n  hint: a value is missing beside a comma"},
         Wrong{{"layer_norm", "--features", "8", "--device", "gpu"},
               2,
               "--device is 'gpu'; it must be cpu or cuda:N"},
