@@ -42,6 +42,7 @@ struct EmulatedDriver::Impl {
   };
 
   EmulatedDriver* owner = nullptr;
+  uint32_t mostShared = 0;  ///< of a block of the device
   void* library = nullptr;
   decltype(&fake_cuda_set_launcher) setLauncher = nullptr;
   decltype(&fake_cuda_allocation_of) allocationOf = nullptr;
@@ -140,6 +141,7 @@ struct EmulatedDriver::Impl {
                          .cluster = dim(l.cluster),
                          .sharedBytes = l.shared_bytes,
                          .cooperative = l.cooperative != 0,
+                         .mostShared = mostShared,
                          .words = words};
     auto report = module->program.run(request, memory, owner->options);
     if (!report) return fail(Fault::Misuse, llvm::toString(report.takeError()), kLaunchFailed);
@@ -156,6 +158,7 @@ llvm::Expected<std::unique_ptr<EmulatedDriver>> EmulatedDriver::open(const std::
   driver->impl_ = std::make_unique<Impl>();
   Impl& impl = *driver->impl_;
   impl.owner = driver.get();
+  impl.mostShared = sharedOfBlock(major, minor);
   impl.library = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!impl.library) return llvm::createStringError("cannot load the fake driver: " + std::string(dlerror()));
   decltype(&fake_cuda_reset) reset;

@@ -7,7 +7,6 @@
 namespace normc::emulator {
 
 static constexpr uint64_t kArenaAlignment = 1024;
-static constexpr uint64_t kMaxShared = 227 << 10;
 
 //===-- What a device refuses -----------------------------------------------------------===//
 
@@ -41,9 +40,9 @@ static llvm::Error check(const Entry& entry, const Launch& launch) {
     return refuse(launch, "cluster " + cluster.text() + "; the kernel requires " +
                               Dim3{fixed[0], fixed[1], fixed[2]}.text());
   uint64_t shared = entry.staticBytes + launch.sharedBytes;
-  if (shared > kMaxShared)
+  if (shared > launch.mostShared)
     return refuse(launch, std::to_string(shared) + " bytes of shared memory; the limit is " +
-                              std::to_string(kMaxShared));
+                              std::to_string(launch.mostShared));
   uint64_t numbers = grid.count() * (2 * block.count() + 64);
   if (numbers > (1ull << 31))
     return refuse(launch,

@@ -86,6 +86,25 @@ TEST(EmulatedSharedRows, MayTakeMoreThan48KiB) {
   }
 }
 
+/// A plan asks for what a launch needs, and a device has the rest of it for static variables.
+TEST(EmulatedSharedRows, AreRefusedWhereABlockHasNoRoomForThem) {
+  const Problem problem = *parseProblem("layer_norm:forward@f32[*x2048]", findNorm);
+  const auto schedule =
+      llvm::cantFail(codegen::cuda::parseSchedule("resident,threads=256,team=256,vector=4,tile=1,shared=1"));
+  const auto error = [&](const char* arch, int64_t bytes) {
+    const Damage larger{.manifest = [&](package::Kernel& k) { k.phases[0].launch->shared = bytes; }};
+    return emulated(problem, schedule, archOf(arch), larger)->error;
+  };
+  const auto refused = [](int64_t bytes) {
+    return "asking for " + std::to_string(bytes) + " bytes of shared memory for `k_apply`";
+  };
+  constexpr int64_t kSums = 512;
+  EXPECT_EQ(error("sm_90", (227 << 10) - kSums), "");
+  EXPECT_NE(error("sm_90", 227 << 10).find(refused(227 << 10)), std::string::npos) << "beside its sums";
+  EXPECT_EQ(error("sm_86", (99 << 10) - kSums), "");
+  EXPECT_NE(error("sm_86", 99 << 10).find(refused(99 << 10)), std::string::npos);
+}
+
 /// The tests above prove nothing unless faults are found, as here.
 TEST(EmulatedSharedRows, AreARaceWhereNobodyWaitsForThem) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);

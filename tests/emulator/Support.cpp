@@ -66,7 +66,9 @@ static llvm::Expected<Report> launch(const Program& program, const Shape& shape,
                                      const std::vector<const void*>& words, const Options& options) {
   std::vector<uint64_t> values;
   for (const void* word : words) values.push_back(reinterpret_cast<uint64_t>(word));
-  Launch launch{"k", shape.grid, shape.block, shape.cluster, shape.sharedBytes, shape.cooperative, values};
+  Launch launch{
+      "k",   shape.grid, shape.block, shape.cluster, shape.sharedBytes, shape.cooperative, shape.mostShared,
+      values};
   return program.run(launch, memory, options);
 }
 

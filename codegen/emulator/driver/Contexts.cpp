@@ -140,12 +140,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   NORMC_FAKE_CALL(Init);
   if (!isDevice(call, device)) return CUDA_ERROR_INVALID_DEVICE;
   const fake_cuda_device& facts = call->devices[device].facts;
-  const int number = 10 * facts.major + facts.minor;
-  // As on real devices: 8.0 and 9.0 upwards have the large shared memory, 7.5 has 64 KiB, others 100.
-  const int shared = facts.major >= 9 && facts.major < 12 ? 228
-                     : number == 80 || number == 87       ? 164
-                     : number >= 80                       ? 100
-                                                          : 65;
+  const auto shared = int(emulator::sharedOfMultiprocessor(facts.major, facts.minor)),
+             ofBlock = int(emulator::sharedOfBlock(facts.major, facts.minor));
   const std::pair<CUdevice_attribute, int> values[] = {
       {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, facts.multiprocessors},
@@ -155,9 +151,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, facts.major},
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, facts.minor},
-      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, shared << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, shared},
       {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
-      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, (shared - 1) << 10},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, ofBlock},
   };
   for (const auto& [each, known] : values)
     if (each == attribute) return *value = known, CUDA_SUCCESS;

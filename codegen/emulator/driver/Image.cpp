@@ -27,6 +27,30 @@ void addParameter(const std::string& declaration, Entry& entry) {
   entry.parameterBytes = offset + bytes;
 }
 
+/// A variable in shared memory of a known size.
+struct Variable {
+  std::string_view name;
+  size_t bytes, alignment;
+};
+
+/// All of a module: ".shared .align 16 .b8 name[64];". Those without a size are dynamic.
+std::vector<Variable> sharedVariables(std::string_view ptx) {
+  static const std::regex form(
+      R"(^\.shared\s+(?:\.align\s+(\d+)\s+)?\.[busf](\d+)\s+([\w$]+)(?:\[(\d*)\])?;)");
+  std::vector<Variable> variables;
+  for (size_t at = ptx.find(".shared "); at != ptx.npos; at = ptx.find(".shared ", at + 1)) {
+    const std::string_view line = ptx.substr(at, ptx.find('\n', at) - at);
+    std::cmatch match;
+    if (!std::regex_search(line.data(), line.data() + line.size(), match, form)) continue;
+    if (match[4].matched && match[4].length() == 0) continue;
+    const size_t width = std::stoul(match[2]) / 8;
+    variables.push_back({line.substr(size_t(match.position(3)), size_t(match.length(3))),
+                         width * (match[4].matched ? std::stoul(match[4]) : 1),
+                         match[1].matched ? std::stoul(match[1]) : width});
+  }
+  return variables;
+}
+
 }  // namespace
 
 bool isPtx(std::string_view image) {
@@ -45,6 +69,7 @@ int versionOf(std::string_view ptx) {
 std::vector<Entry> entriesOf(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry";
   std::vector<Entry> entries;
+  const std::vector<Variable> variables = sharedVariables(ptx);
   for (size_t at = ptx.find(kEntry); at != ptx.npos; at = ptx.find(kEntry, at + 1)) {
     size_t begin = at + kEntry.size();
     while (begin < ptx.size() && std::isspace(static_cast<unsigned char>(ptx[begin]))) ++begin;
@@ -69,15 +94,19 @@ std::vector<Entry> entriesOf(std::string_view ptx) {
     entry.maxThreads = numberAfter(head, ".maxntid");
     entry.threads = numberAfter(head, ".reqntid");
     entry.cluster = numberAfter(head, ".reqnctapercluster");
+    const std::string_view body = ptx.substr(end, ptx.find(kEntry, end) - end);
+    for (const Variable& v : variables)
+      if (names(body, v.name))
+        entry.sharedBytes = (entry.sharedBytes + v.alignment - 1) / v.alignment * v.alignment + v.bytes;
     entries.push_back(std::move(entry));
   }
   return entries;
 }
 
-bool names(std::string_view cubin, std::string_view name) {
-  for (size_t at = cubin.find(name); at != cubin.npos; at = cubin.find(name, at + 1)) {
+bool names(std::string_view image, std::string_view name) {
+  for (size_t at = image.find(name); at != image.npos; at = image.find(name, at + 1)) {
     const size_t end = at + name.size();
-    if ((at == 0 || !isWord(cubin[at - 1])) && (end == cubin.size() || !isWord(cubin[end]))) return true;
+    if ((at == 0 || !isWord(image[at - 1])) && (end == image.size() || !isWord(image[end]))) return true;
   }
   return false;
 }

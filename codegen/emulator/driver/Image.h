@@ -21,9 +21,10 @@ struct Entry {
   bool declared = false;  ///< in PTX: all members below are known
   std::vector<Parameter> parameters;
   size_t parameterBytes = 0;
-  int maxThreads = 0;  ///< .maxntid; 0 if absent
-  int threads = 0;     ///< .reqntid; 0 if absent
-  int cluster = 0;     ///< .reqnctapercluster; 0 if absent
+  int maxThreads = 0;      ///< .maxntid; 0 if absent
+  int threads = 0;         ///< .reqntid; 0 if absent
+  int cluster = 0;         ///< .reqnctapercluster; 0 if absent
+  size_t sharedBytes = 0;  ///< of the variables in shared memory that it names
 };
 
 /// True if the image is PTX text, false if it is a cubin.
@@ -33,7 +34,7 @@ int targetOf(std::string_view ptx);
 /// Returns 80 for ".version 8.0".
 int versionOf(std::string_view ptx);
 std::vector<Entry> entriesOf(std::string_view ptx);
-/// True if the bytes of a cubin contain `name` as a word.
-bool names(std::string_view cubin, std::string_view name);
+/// True if the text, or the bytes of a cubin, contain `name` as a word.
+bool names(std::string_view image, std::string_view name);
 
 }  // namespace normc::cuda::fake

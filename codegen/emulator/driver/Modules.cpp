@@ -85,6 +85,9 @@ void writeLog(const std::string& log, unsigned count, const CUjit_option* option
   buffer[length] = '\0';
 }
 
+/// Bytes of shared memory that a block has without asking for more.
+constexpr int kSharedUnasked = 48 << 10;
+
 struct Launch {
   unsigned grid[3], block[3], cluster[3] = {1, 1, 1};
   unsigned shared;
@@ -94,9 +97,11 @@ struct Launch {
 
 /// Returns the blocks that fit on one multiprocessor, without the limit of registers, which are not known
 /// here.
-int residentBlocks(uint64_t threads, size_t sharedBytes) {
-  const int byThreads = int(2048 / threads), byShared = static_cast<int>((228 << 10) / (sharedBytes + 1024));
-  return std::min({byThreads, byShared, 32});
+int residentBlocks(const fake_cuda_device& facts, const fake::Entry& entry, uint64_t threads,
+                   size_t dynamicBytes) {
+  const size_t shared = emulator::sharedOfMultiprocessor(facts.major, facts.minor);
+  const auto byShared = int(shared / (entry.sharedBytes + dynamicBytes + emulator::kSystemShared));
+  return std::min({int(2048 / threads), byShared, 32});
 }
 
 CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& launch) {
@@ -115,8 +120,9 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
   if (launch.dependent && call.device().facts.major < 9) return CUDA_ERROR_NOT_SUPPORTED;
   const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   const int multiprocessors = call.device().facts.multiprocessors;
-  if (launch.cooperative && blocks > uint64_t(residentBlocks(threads, launch.shared) * multiprocessors))
-    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  const auto together = uint64_t(residentBlocks(call.device().facts, entry, threads, launch.shared)) *
+                        uint64_t(multiprocessors);
+  if (launch.cooperative && blocks > together) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   const unsigned cluster = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
   if (entry.cluster && cluster != unsigned(entry.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (cluster == 1) return CUDA_SUCCESS;
@@ -249,6 +255,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   auto made = std::make_unique<CUfunc_st>();
   made->module = module;
   made->entry = &*entry;
+  made->maxDynamicShared = std::max(0, kSharedUnasked - int(entry->sharedBytes));
   *function = made.get();
   call->functions[made.get()] = std::move(made);
   return CUDA_SUCCESS;
@@ -279,8 +286,9 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   NORMC_FAKE_CALL(Context);
   if (!call->functions.contains(function)) return CUDA_ERROR_INVALID_HANDLE;
-  constexpr int kMost = 227 << 10;
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= kMost)
+  const fake_cuda_device& facts = call.device().facts;
+  const int most = int(emulator::sharedOfBlock(facts.major, facts.minor)) - int(function->entry->sharedBytes);
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= most)
     function->maxDynamicShared = value;
   else if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && call.device().facts.major >= 9)
     function->nonPortableCluster = value != 0;
@@ -293,7 +301,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
                                                      size_t sharedBytes) {
   NORMC_FAKE_CALL(Context);
   if (!call->functions.contains(function) || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-  *blocks = residentBlocks(threads, sharedBytes);
+  *blocks = residentBlocks(call.device().facts, *function->entry, uint64_t(threads), sharedBytes);
   return CUDA_SUCCESS;
 }
 
@@ -306,8 +314,9 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
       cluster = config->attrs[i].value.clusterDim.x;
   if (cluster > 8 && !function->nonPortableCluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   const bool fits = cluster <= unsigned(call->largestCluster);
-  const int blocks =
-      residentBlocks(config->blockDimX, config->sharedMemBytes) * call.device().facts.multiprocessors;
+  const fake_cuda_device& facts = call.device().facts;
+  const int blocks = residentBlocks(facts, *function->entry, config->blockDimX, config->sharedMemBytes) *
+                     facts.multiprocessors;
   *clusters = fits ? blocks / int(cluster) : 0;
   return CUDA_SUCCESS;
 }

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "codegen/emulator/SharedMemory.h"
 #include "codegen/emulator/driver/DriverFunctions.h"
 #include "codegen/emulator/driver/FakeCuda.h"
 #include "codegen/emulator/driver/Image.h"
@@ -36,7 +37,7 @@ struct CUmod_st {
 struct CUfunc_st {
   CUmodule module = nullptr;
   const fake::Entry* entry = nullptr;
-  int maxDynamicShared = 48 << 10;
+  int maxDynamicShared = 0;
   bool nonPortableCluster = false;
 };
 
