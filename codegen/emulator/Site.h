@@ -63,6 +63,16 @@ enum Sreg : uint32_t {
 };
 inline constexpr uint32_t kSregs = TotalSmemSize + 1;
 
+/// The lane that a shuffle reads.
+struct ShuffleMode {
+  enum : uint32_t { Up, Down, Butterfly, Index };
+};
+
+/// How lanes combine their values (redux.sync): an operation, and flags.
+struct Reduction {
+  enum : uint32_t { Add, Min, Max, Umin, Umax, And, Or, Xor, Fmin, Fmax, Operation = 15, Abs = 16, Nan = 32 };
+};
+
 /// A variable in shared memory.
 struct SharedVariable {
   std::string name;

@@ -75,8 +75,6 @@ static uint64_t together(Thread& t, uint32_t mask, uint64_t given, uint32_t cont
 
 //===-- Shuffles ------------------------------------------------------------------------===//
 
-enum Mode : uint32_t { Up, Down, Butterfly, Index };
-
 /// `control`: the mode, the operands b and c of the PTX instruction. `got`: the value, and whether the source
 /// lane is in range.
 static void shuffle(const Lanes& lanes) {
@@ -88,16 +86,16 @@ static void shuffle(const Lanes& lanes) {
     int32_t from = 0;
     bool inRange = false;
     switch (mode) {
-      case Up:
+      case ShuffleMode::Up:
         from = int32_t(t.lane) - int32_t(b), inRange = from >= int32_t(last);
         break;
-      case Down:
+      case ShuffleMode::Down:
         from = int32_t(t.lane + b), inRange = from <= int32_t(last);
         break;
-      case Butterfly:
+      case ShuffleMode::Butterfly:
         from = int32_t(t.lane ^ b), inRange = from <= int32_t(last);
         break;
-      case Index:
+      case ShuffleMode::Index:
         from = int32_t(least | (b & ~segment)), inRange = from <= int32_t(last);
         break;
     }
@@ -132,34 +130,31 @@ static void matchAny(const Lanes& lanes) {
   });
 }
 
-enum Reduction : uint32_t { Add, Min, Max, Umin, Umax, And, Or, Xor, Fmin, Fmax };
-static constexpr uint32_t kAbs = 16, kNan = 32;
-
 static uint32_t reduceFloats(float a, float b, uint32_t control) {
-  bool nan = (control & kNan) && (std::isnan(a) || std::isnan(b));
-  float result = nan                      ? std::numeric_limits<float>::quiet_NaN()
-                 : (control & 15) == Fmin ? std::fmin(a, b)
-                                          : std::fmax(a, b);
+  bool nan = (control & Reduction::Nan) && (std::isnan(a) || std::isnan(b));
+  float result = nan ? std::numeric_limits<float>::quiet_NaN()
+                 : (control & Reduction::Operation) == Reduction::Fmin ? std::fmin(a, b)
+                                                                       : std::fmax(a, b);
   return std::bit_cast<uint32_t>(result);
 }
 
 static uint32_t reduceTwo(uint32_t a, uint32_t b, uint32_t control) {
-  switch (control & 15) {
-    case Add:
+  switch (control & Reduction::Operation) {
+    case Reduction::Add:
       return a + b;
-    case Min:
+    case Reduction::Min:
       return uint32_t(std::min(int32_t(a), int32_t(b)));
-    case Max:
+    case Reduction::Max:
       return uint32_t(std::max(int32_t(a), int32_t(b)));
-    case Umin:
+    case Reduction::Umin:
       return std::min(a, b);
-    case Umax:
+    case Reduction::Umax:
       return std::max(a, b);
-    case And:
+    case Reduction::And:
       return a & b;
-    case Or:
+    case Reduction::Or:
       return a | b;
-    case Xor:
+    case Reduction::Xor:
       return a ^ b;
     default:
       return reduceFloats(std::bit_cast<float>(a), std::bit_cast<float>(b), control);
@@ -170,7 +165,7 @@ static void reduce(const Lanes& lanes) {
   uint32_t sum = 0;
   bool first = true;
   lanes.each([&](Thread& t) {
-    uint32_t value = uint32_t(t.given) & (t.control & kAbs ? 0x7fffffff : ~0u);
+    uint32_t value = uint32_t(t.given) & (t.control & Reduction::Abs ? 0x7fffffff : ~0u);
     sum = first ? value : reduceTwo(sum, value, t.control);
     first = false;
   });

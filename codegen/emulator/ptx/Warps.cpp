@@ -15,7 +15,11 @@ static void shuffle(Kernel& k) {
   IRBuilder<>& b = k.b;
   if (!k.knows(2, {"up", "down", "bfly", "idx"})) return;
   const StringRef name = k.now().words.size() > 2 ? StringRef(k.now().words[2]) : "";
-  const uint32_t mode = StringSwitch<uint32_t>(name).Case("up", 0).Case("down", 1).Case("bfly", 2).Default(3);
+  const uint32_t mode = StringSwitch<uint32_t>(name)
+                            .Case("up", ShuffleMode::Up)
+                            .Case("down", ShuffleMode::Down)
+                            .Case("bfly", ShuffleMode::Butterfly)
+                            .Default(ShuffleMode::Index);
   const auto in = [&](size_t i) { return k.readBits(k.operand(i), 32); };
   Value* both = k.call("shuffle", b.getInt64Ty(), {in(4), in(1), k.i32(mode), in(2), in(3), k.site()});
   k.writePair(b.CreateTrunc(both, b.getInt32Ty()), b.CreateTrunc(b.CreateLShr(both, 32), b.getInt1Ty()));
@@ -53,22 +57,21 @@ static void reduce(Kernel& k) {
   const Statement& s = k.now();
   if (s.words.size() < 4 || s.types.size() != 1 || !k.knows(3, {"abs", "NaN"})) return k.refuse("no type");
   const bool isFloat = s.types[0].isFloat(), isSigned = s.types[0].kind == Type::Signed;
-  // The numbers of Reduction, kAbs and kNan in Warp.cpp.
   uint32_t how = StringSwitch<uint32_t>(s.words[2])
-                     .Case("add", 0)
-                     .Case("min", isFloat    ? 8
-                                  : isSigned ? 1
-                                             : 3)
-                     .Case("max", isFloat    ? 9
-                                  : isSigned ? 2
-                                             : 4)
-                     .Case("and", 5)
-                     .Case("or", 6)
-                     .Case("xor", 7)
+                     .Case("add", Reduction::Add)
+                     .Case("min", isFloat    ? Reduction::Fmin
+                                  : isSigned ? Reduction::Min
+                                             : Reduction::Umin)
+                     .Case("max", isFloat    ? Reduction::Fmax
+                                  : isSigned ? Reduction::Max
+                                             : Reduction::Umax)
+                     .Case("and", Reduction::And)
+                     .Case("or", Reduction::Or)
+                     .Case("xor", Reduction::Xor)
                      .Default(~0u);
   if (how == ~0u) return k.refuse("." + s.words[2] + " is not emulated");
-  if (s.has("abs")) how |= 16;
-  if (s.has("NaN")) how |= 32;
+  if (s.has("abs")) how |= Reduction::Abs;
+  if (s.has("NaN")) how |= Reduction::Nan;
   Value *value = k.readBits(k.operand(1), 32), *mask = k.readBits(k.operand(2), 32);
   k.write(k.operand(0), k.call("reduce", b.getInt32Ty(), {mask, value, k.i32(how), k.site()}));
 }
