@@ -116,26 +116,32 @@ std::string Roof::ptx() {
   return text;
 }
 
-Roof::Roof(const gate::CudaDevice& device) : device_(device) {
+LoadedModule::LoadedModule(const gate::CudaDevice& device, const std::string& ptx, const std::string& doing)
+    : device_(device) {
+  const gate::CudaDevice::Current current(device);
+  device.driver().check(device.driver().cuModuleLoadData(&handle_, ptx.c_str()), doing);
+}
+
+LoadedModule::~LoadedModule() {
+  try {
+    const gate::CudaDevice::Current current(device_);
+    device_.driver().cuModuleUnload(handle_);
+  } catch (const gate::CudaError&) {  // the context and the module are lost
+  }
+}
+
+Roof::Roof(const gate::CudaDevice& device)
+    : device_(device), module_(device, ptx(), "loading the copy and triad kernels") {
   const gate::CudaDevice::Current current(device);
   const auto& driver = device.driver();
-  driver.check(driver.cuModuleLoadData(&module_, ptx().c_str()), "loading the copy and triad kernels");
   for (const RoofKind kind : kKinds)
     for (const int inFlight : kInFlight) {
       CUfunction function = nullptr;
       const std::string entry = entryName(kind, inFlight);
-      driver.check(driver.cuModuleGetFunction(&function, module_, entry.c_str()),
+      driver.check(driver.cuModuleGetFunction(&function, module_.handle(), entry.c_str()),
                    "finding the kernel " + entry);
       functions_.push_back({kind, inFlight, function});
     }
-}
-
-Roof::~Roof() {
-  try {
-    const gate::CudaDevice::Current current(device_);
-    device_.driver().cuModuleUnload(module_);
-  } catch (const gate::CudaError&) {  // the context and the module are lost
-  }
 }
 
 void Roof::enqueue(RoofKind kind, const RoofLaunch& launch, const RoofBuffers& buffers) const {

@@ -30,11 +30,22 @@ struct RoofLaunch {
   int inFlight = 1;  ///< accesses in flight of one thread, for each buffer
 };
 
+/// A module of a device, of which the object is the owner.
+class LoadedModule {
+ public:
+  LoadedModule(const gate::CudaDevice&, const std::string& ptx, const std::string& doing);
+  ~LoadedModule();
+  LoadedModule(const LoadedModule&) = delete;
+  cuda::CUmodule handle() const { return handle_; }
+
+ private:
+  const gate::CudaDevice& device_;
+  cuda::CUmodule handle_ = nullptr;
+};
+
 class Roof {
  public:
   explicit Roof(const gate::CudaDevice&);
-  ~Roof();
-  Roof(const Roof&) = delete;
 
   void enqueue(RoofKind, const RoofLaunch&, const RoofBuffers&) const;
   /// Returns the fastest launch for these sets of buffers.
@@ -52,7 +63,7 @@ class Roof {
   };
 
   const gate::CudaDevice& device_;
-  cuda::CUmodule module_ = nullptr;
+  const LoadedModule module_;
   std::vector<Function> functions_;
 };
 

@@ -29,31 +29,29 @@ int coldSets(const CudaDevice& device, int64_t bytes) {
   return int(std::clamp<int64_t>(2 * cache / std::max<int64_t>(bytes, 1) + 1, 2, kMostSets));
 }
 
-Stopwatch::Stopwatch(const CudaDevice& device) : device_(device) {
+Event::Event(const CudaDevice& device) : device_(device) {
   const CudaDevice::Current current(device);
-  device.driver().check(device.driver().cuEventCreate(&begin_, 0), "making an event");
-  device.driver().check(device.driver().cuEventCreate(&end_, 0), "making an event");
+  device.driver().check(device.driver().cuEventCreate(&handle_, 0), "making an event");
 }
 
-Stopwatch::~Stopwatch() {
-  quietly(device_, [&] {
-    device_.driver().cuEventDestroy_v2(begin_);
-    device_.driver().cuEventDestroy_v2(end_);
-  });
+Event::~Event() {
+  quietly(device_, [&] { device_.driver().cuEventDestroy_v2(handle_); });
 }
 
 void Stopwatch::start() const {
   const CudaDevice::Current current(device_);
-  device_.driver().check(device_.driver().cuEventRecord(begin_, device_.stream()), "recording an event");
+  device_.driver().check(device_.driver().cuEventRecord(begin_.handle(), device_.stream()),
+                         "recording an event");
 }
 
 double Stopwatch::seconds() const {
   const CudaDevice::Current current(device_);
   const auto& driver = device_.driver();
-  driver.check(driver.cuEventRecord(end_, device_.stream()), "recording an event");
-  driver.check(driver.cuEventSynchronize(end_), "waiting for an event");
+  driver.check(driver.cuEventRecord(end_.handle(), device_.stream()), "recording an event");
+  driver.check(driver.cuEventSynchronize(end_.handle()), "waiting for an event");
   float milliseconds = 0;
-  driver.check(driver.cuEventElapsedTime(&milliseconds, begin_, end_), "asking for the time between events");
+  driver.check(driver.cuEventElapsedTime(&milliseconds, begin_.handle(), end_.handle()),
+               "asking for the time between events");
   return milliseconds * 1e-3;
 }
 

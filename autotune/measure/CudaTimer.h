@@ -23,19 +23,30 @@ using Enqueue = std::function<void(int set)>;
 /// least 2 and at most 64.
 int coldSets(const gate::CudaDevice&, int64_t bytes);
 
+/// An event of a device, of which the object is the owner.
+class Event {
+ public:
+  explicit Event(const gate::CudaDevice&);
+  ~Event();
+  Event(const Event&) = delete;
+  cuda::CUevent handle() const { return handle_; }
+
+ private:
+  const gate::CudaDevice& device_;
+  cuda::CUevent handle_ = nullptr;
+};
+
 /// Two events on a stream and the time between them.
 class Stopwatch {
  public:
-  explicit Stopwatch(const gate::CudaDevice&);
-  ~Stopwatch();
-  Stopwatch(const Stopwatch&) = delete;
+  explicit Stopwatch(const gate::CudaDevice& device) : device_(device), begin_(device), end_(device) {}
 
   void start() const;
   double seconds() const;  ///< records the end, waits, returns the time since start()
 
  private:
   const gate::CudaDevice& device_;
-  cuda::CUevent begin_ = nullptr, end_ = nullptr;
+  const Event begin_, end_;
 };
 
 /// Work captured from the device's stream; it can be launched repeatedly.

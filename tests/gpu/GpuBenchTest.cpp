@@ -142,6 +142,17 @@ TEST_F(GpuBench, RoofTriesManyLaunches) {
   EXPECT_TRUE(tried.contains({"copy_" + std::to_string(best.inFlight), unsigned(best.block)}));
 }
 
+TEST_F(GpuBench, ARoofOrAStopwatchThatFailsHalfWayLeavesNothing) {
+  const CudaDevice device(0, NORMC_FAKE_CUDA);
+  const size_t before = fake_cuda_live_objects();
+  fake_cuda_fail("cuModuleGetFunction", 2, cuda::CUDA_ERROR_OUT_OF_MEMORY, FAKE_CUDA_ONCE);
+  EXPECT_THROW(Roof{device}, gate::CudaError);
+  EXPECT_EQ(fake_cuda_live_objects(), before);
+  fake_cuda_fail("cuEventCreate", 2, cuda::CUDA_ERROR_OUT_OF_MEMORY, FAKE_CUDA_ONCE);
+  EXPECT_THROW(Stopwatch{device}, gate::CudaError);
+  EXPECT_EQ(fake_cuda_live_objects(), before);
+}
+
 TEST_F(GpuBench, FilledMemoryIsFiniteAndVaries) {
   const CudaDevice device(0, NORMC_FAKE_CUDA);
   const std::vector<float> values = download(device, filled(device, DType::F32, 9 << 20, 7));
