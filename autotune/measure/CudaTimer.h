@@ -1,10 +1,10 @@
-// Kernel time with cold caches, without host overhead.
+// Kernel time with cold caches.
 //
 // Calls rotate over several sets of buffers, enough that the data of a set has left the L2 cache before its
 // next use. The calls are captured into a graph, and events around a launch of the graph give their total
-// time: it includes no launch overhead of the host, and includes the gaps between kernels for every
-// contestant. Copies are measured in the same way in the same rounds, so only ratios within a round have to
-// be trusted.
+// time. It includes the gaps between kernels, and once in a sample the latency of the graph's launch, because
+// the stream is idle when the first event is recorded; no call has a launch of its own. Copies are measured
+// in the same way in the same rounds, so only ratios within a round have to be trusted.
 #pragma once
 
 #include <functional>
