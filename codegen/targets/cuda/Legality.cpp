@@ -236,6 +236,7 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
            " codes, which have one scale";
   if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
   if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
+  if (s.hints < 0 || s.hints > 2) return "hints = " + number(s.hints) + "; legal: 0, 1, or 2 for reads alone";
   if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
   if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
     return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name +

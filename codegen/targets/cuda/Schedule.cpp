@@ -39,9 +39,6 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   int64_t prefetch = 0;
   if (auto error = parseScheduleText(text, schedule.strategy, kStrategies, knobsOf(schedule, prefetch)))
     return error;
-  if (schedule.hints < 0 || schedule.hints > 2)
-    return llvm::createStringError("schedule '" + text.str() + "': hints = " +
-                                   std::to_string(schedule.hints) + "; legal: 0, 1, or 2 for reads alone");
   schedule.prefetch = Prefetch::fromKnob(prefetch);
   return schedule;
 }
