@@ -9,8 +9,8 @@
 namespace normc::codegen::cuda {
 
 /// The same on every device: threads of a warp, registers of a thread, blocks of a cluster (not all
-/// devices have more than 8), and schedulers of a multiprocessor, each with a quarter of its registers.
-constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kSchedulers = 4;
+/// devices have more than 8), registers of a multiprocessor, and its schedulers, each with a quarter of them.
+constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kRegisters = 64 << 10, kSchedulers = 4;
 
 /// Shared memory that every multiprocessor from compute capability 8 on has.
 constexpr int64_t kLeastShared = 100 << 10;
@@ -20,13 +20,13 @@ struct Arch {
   int64_t number = 0;           ///< 90
   int64_t accessBytes = 16;     ///< widest load of one thread
   int64_t multiprocessors = 0;  ///< of the usual device; for the number of blocks that fill it
-  int64_t registers = 65536;    ///< of one multiprocessor
   int64_t threads = 2048;       ///< resident on one multiprocessor
   int64_t blocks = 32;          ///< resident on one multiprocessor
   int64_t sharedBytes = 0;      ///< of one multiprocessor
   int64_t neighbours =
       18;  ///< multiprocessors of a GPC, over which a cluster may lie; of one device some have two fewer
   bool clusters() const { return number >= 90; }
+  bool dependentLaunches() const { return clusters(); }
 };
 
 /// Returns sm_80, sm_90, sm_100: the architectures of a package by default.

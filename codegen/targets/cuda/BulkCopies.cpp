@@ -16,8 +16,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr int64_t kMbarrierBytes = 8;
-
 static int64_t slabsBefore(SlabOp slab) {
   int64_t count = 0;
   for (Operation* op = slab->getPrevNode(); op; op = op->getPrevNode()) count += isa<SlabOp>(op);

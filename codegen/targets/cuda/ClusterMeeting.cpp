@@ -8,7 +8,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr int64_t kMbarrierBytes = 8;
 /// The most bytes of a store.
 static constexpr int64_t kMostBytes = 16;
 

@@ -146,12 +146,12 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s, const 
 /// has many.
 static void fillProcessor(Schedule& s, const KernelTraits& traits, const Arch& arch, const RunRule& rule) {
   const auto fits = [&] { return !whyIllegal(traits, s, arch); };
-  s.blocks = std::max<int64_t>(1, arch.registers / (s.threads * registersOf(traits, s, arch)));
+  s.blocks = std::max<int64_t>(1, kRegisters / (s.threads * registersOf(traits, s, arch)));
   while (s.blocks > 1 && !fits()) --s.blocks;
   if (s.tile == 0 || s.shared || traits.partials == 0) return;
   // Elsewhere the next run has room in registers of small blocks, and if it is no long one of narrow
   // elements.
-  const bool room = isMeasured(traits, arch) || (s.threads * kMaxRegisters <= arch.registers &&
+  const bool room = isMeasured(traits, arch) || (s.threads * kMaxRegisters <= kRegisters &&
                                                  (traits.dataBytes >= 4 || s.tile * s.vector <= 24));
   for (const Prefetch ahead :
        {rule.ahead, rule.ahead.inBulk() ? Prefetch{Prefetch::Registers, 1} : Prefetch(), Prefetch()}) {

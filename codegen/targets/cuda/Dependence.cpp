@@ -7,14 +7,10 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// The first architecture that has it.
-static constexpr int64_t kDependentLaunch = 90;
 /// The bytes that a block of a brief phase reads at most.
 static constexpr int64_t kBriefBytes = 64 << 10;
 
-bool isDependent(PhaseOp phase, const Arch& arch) {
-  return arch.number >= kDependentLaunch && phase.number() > 0;
-}
+bool isDependent(PhaseOp phase, const Arch& arch) { return arch.dependentLaunches() && phase.number() > 0; }
 
 static PhaseOp nextOf(PhaseOp phase) { return dyn_cast_or_null<PhaseOp>(phase->getNextNode()); }
 

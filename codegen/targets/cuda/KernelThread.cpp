@@ -129,7 +129,6 @@ Value KernelThread::shared(int64_t elements, Type element) {
 
 Value KernelThread::sharedVariable(const Twine& name, int64_t elements, Type element, int64_t alignment,
                                    bool others) {
-  constexpr unsigned kSharedSpace = 3;
   auto module = function->getParentOfType<gpu::GPUModuleOp>();
   const std::string symbol = (function.getName() + "_" + name).str();
   auto variable = module.lookupSymbol<LLVM::GlobalOp>(symbol);

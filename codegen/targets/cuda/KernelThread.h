@@ -11,6 +11,9 @@
 
 namespace normc::codegen::cuda {
 
+/// Address spaces of NVPTX.
+inline constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+
 using Replica = SlabLowering::Replica;
 using Replicas = SlabLowering::Replicas;
 

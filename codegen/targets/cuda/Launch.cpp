@@ -64,9 +64,9 @@ int64_t sharedSumBytes(const Schedule& s, int64_t partials) {
 /// Returns the bytes of static shared memory of an entry with accesses of whole vectors, without buffers in
 /// which sums per feature are exchanged.
 static int64_t bytesOfSums(const KernelTraits& traits, const Schedule& s) {
-  constexpr int64_t kWord = 4, kMbarrier = 8, kTurns = 2;
+  constexpr int64_t kWord = 4, kTurns = 2;
   const auto rounded = [](int64_t words) { return int64_t(llvm::alignTo(words * kWord, kCopiedBytes)); };
-  const int64_t warps = s.threads / kWarp, clustered = s.cluster > 1 ? kTurns * kMbarrier : 0;
+  const int64_t warps = s.threads / kWarp, clustered = s.cluster > 1 ? kTurns * kMbarrierBytes : 0;
   int64_t bytes = clustered + traits.counts * rounded(2 * warps);
   if (traits.lines && s.cluster > 1) {
     // Each warp estimates the shift alone if it reads nothing ahead (TeamLowering::probesByWarp).
@@ -78,7 +78,7 @@ static int64_t bytesOfSums(const KernelTraits& traits, const Schedule& s) {
   if (traits.columns && s.cluster > 1)
     bytes += rounded(kTurns * traits.columnSums * s.cluster * columnsOf(s));
   if (s.prefetch.inBulk())
-    bytes += traits.lineSlabs * (s.prefetch.depth + 1) * (s.threads / s.team) * kMbarrier;
+    bytes += traits.lineSlabs * (s.prefetch.depth + 1) * (s.threads / s.team) * kMbarrierBytes;
   return bytes;
 }
 

@@ -303,8 +303,7 @@ std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule
   if (auto reason = whyNotCopied(traits, s, arch)) return reason;
   if (auto reason = whyNotHeld(traits, s, arch)) return reason;
   int64_t registers = registersOf(traits, s, arch.clusters()),
-          limit =
-              std::min<int64_t>(kMaxRegisters, arch.registers / (s.threads * std::max<int64_t>(s.blocks, 1)));
+          limit = std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
   if (registers > limit)
     return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " +
            number(limit);

@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/LowerToGpu.h"
 
+#include "codegen/Manifest.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
@@ -10,14 +11,10 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static bool sweepsOf(PhaseOp phase) {
-  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
-}
-
 EntryNames entryNames(KernelOp kernel, PhaseOp phase, const Schedule& schedule) {
   std::string name = (kernel.getSymName() + "_" + phase.getSymName()).str();
   // Scalar code, single elements and runs that are always peeled require no alignment.
-  bool any = schedule.vector == 1 || !sweepsOf(phase) || alwaysPeels(traitsOf(kernel), schedule);
+  bool any = schedule.vector == 1 || !hasSweeps(phase) || alwaysPeels(traitsOf(kernel), schedule);
   return {name, any ? "" : name + "_unaligned"};
 }
 
@@ -102,7 +99,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
 /// tensors of them fill registers.
 static Schedule congruentOn(KernelOp kernel, PhaseOp phase, const Schedule& schedule, const Arch& arch) {
   const KernelTraits traits = traitsOf(kernel);
-  Schedule s = congruent(spread(traits, schedule), partialsOf(phase));
+  Schedule s = congruent(spread(traits, schedule), cuda::partialsOf(phase));
   if (!arch.clusters() && s.vector >= 8 && traits.backward) s.blocks = std::min<int64_t>(s.blocks, 1);
   return s;
 }

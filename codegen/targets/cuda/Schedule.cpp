@@ -8,9 +8,6 @@
 
 namespace normc::codegen::cuda {
 
-/// Registers of a multiprocessor of every architecture.
-static constexpr int64_t kRegisters = 64 << 10;
-
 Prefetch Prefetch::fromKnob(int64_t knob) {
   if (knob < 1) return {None, knob};
   if (knob == 1) return {Registers, 1};
@@ -110,10 +107,6 @@ llvm::SmallVector<TensorOp> lastAccessed(PhaseOp phase, const Schedule& s) {
 }
 
 //===-- Peeling -------------------------------------------------------------------===//
-
-static bool sweepsOver(PhaseOp phase) {
-  return llvm::any_of(phase.getOps<SlabOp>(), [](SlabOp slab) { return slab.hasSweeps(); });
-}
 
 /// True if a run has blocks of codes, which begin where accesses may.
 static bool hasBlocks(PhaseOp phase) {
@@ -244,7 +237,6 @@ Schedule peeled(const Schedule& s) {
   const int64_t registers = s.rows == 1 ? 5 * s.tile * s.vector + 24 : 0;
   peeled.blocks = std::max<int64_t>(1, s.blocks * 3 / 4);
   while (peeled.blocks > 1 && registersOfWarp(s.threads, peeled.blocks) < registers) --peeled.blocks;
-  if (s.tile == 0) peeled.rows = 1;
   return peeled;
 }
 
@@ -316,7 +308,7 @@ KernelTraits traitsOf(KernelOp kernel) {
     before.insert(here.begin(), here.end());
   }
   traits.peelable = llvm::all_of(kernel.getOps<PhaseOp>(), isPeelable);
-  auto sweeping = llvm::make_filter_range(kernel.getOps<PhaseOp>(), sweepsOver);
+  auto sweeping = llvm::make_filter_range(kernel.getOps<PhaseOp>(), hasSweeps);
   traits.congruent =
       llvm::all_of(sweeping, [](PhaseOp phase) { return isPeelable(phase) || isCongruent(phase); }) &&
       llvm::any_of(sweeping, [](PhaseOp phase) { return isCongruent(phase); });

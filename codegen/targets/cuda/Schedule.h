@@ -191,8 +191,8 @@ int64_t tasksTogether(const Schedule&, const Arch&);
 /// Returns the units (rows, runs) that a block of the phase processes in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
-/// Bytes that one asynchronous copy brings.
-inline constexpr int64_t kCopiedBytes = 16;
+/// Bytes that one asynchronous copy brings, and of an mbarrier.
+inline constexpr int64_t kCopiedBytes = 16, kMbarrierBytes = 8;
 /// Returns the vectors of features that a line reads in each row and that are the same for all rows: scale
 /// and bias. Empty for several groups, and for rows of channels first.
 llvm::SmallVector<TensorOp> vectorsOfAllRows(SlabOp);

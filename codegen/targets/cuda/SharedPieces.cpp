@@ -8,8 +8,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr unsigned kSharedSpace = 3;
-
 int64_t bytesOf(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8

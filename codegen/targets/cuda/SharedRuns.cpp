@@ -9,8 +9,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-static constexpr unsigned kGlobalSpace = 1;
-
 /// The least that cp.async copies.
 static constexpr int64_t kLeastCopied = 4;
 
