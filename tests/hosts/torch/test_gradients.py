@@ -3,6 +3,7 @@
 import normc.torch as nt
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, vmap
 
@@ -51,13 +52,53 @@ def test_only_the_wanted_gradients(name, wanted):
     assert all(tensor.grad is None for key, tensor in every.items() if key != wanted)
 
 
+NO_SECOND = "norms of normc have no second derivative, and a gradient of one was differentiated again; use the norms of torch.nn"
+
+
 @pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "power_norm"])
 def test_a_second_derivative_is_refused(name):
     module, shape = module_of(name)
     x = data_of(shape).requires_grad_()
     (dx,) = torch.autograd.grad(module(x).square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
+    with pytest.raises(RuntimeError, match=NO_SECOND):
         dx.sum().backward()
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "power_norm"])
+def test_a_second_derivative_is_refused_where_dy_is_constant(name, training):
+    module, shape = module_of(name)
+    x = data_of(shape).requires_grad_()
+    (dx,) = torch.autograd.grad(module.train(training)(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=NO_SECOND):
+        dx.square().sum().backward()
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm"])
+def test_a_second_derivative_of_a_transform_is_refused(name):
+    module, shape = module_of(name)
+    f = lambda x: module.eval()(x).square().sum()
+    x = data_of(shape)
+    for second in (grad(lambda x: grad(f)(x).square().sum()), torch.func.jacrev(torch.func.jacrev(f))):
+        with pytest.raises(RuntimeError, match=NO_SECOND):
+            second(x)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm of images", "power_norm"])
+def test_a_graph_of_the_backward_changes_no_gradient(name):
+    gradients = []
+    for recorded in (False, True):
+        module, shape = module_of(name)
+        x, dy = data_of(shape).requires_grad_(), data_of(shape, seed=6)
+        gradients.append(torch.autograd.grad(module(x), (x, *module.parameters()), dy, create_graph=recorded))
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+def test_a_graph_of_the_backward_of_a_checkpoint():
+    module, shape = module_of("layer_norm")
+    x = data_of(shape).requires_grad_()
+    of = lambda y: torch.autograd.grad(y.square().sum(), x, create_graph=True)[0]
+    assert torch.equal(of(torch.utils.checkpoint.checkpoint(module, x, use_reentrant=False)), of(module(x)))
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "batch_norm"])

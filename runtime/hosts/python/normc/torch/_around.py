@@ -112,10 +112,10 @@ def _keep(ctx, norm, facts, out, x, scale, bias, mask, around, rest):
         ctx.set_materialize_grads(False)
 
 
-def _gradients_of(ctx, cotangents, make):
-    """Returns the gradients of the inputs of a Function, whose x stands behind six others. `make` calls the operator
-    with the tensors that it reads, the rest of what was kept, and the bits of the wanted ones."""
-    x, scale, bias, mask, *rest = ctx.saved_tensors
+def _gradients_of(ctx, tensors, cotangents, make):
+    """Returns the gradients of the inputs of a Function that saved `tensors`, whose x stands behind six others. `make`
+    calls the operator with the tensors that it reads, the rest of what was kept, and the bits of the wanted ones."""
+    x, scale, bias, mask, *rest = tensors
     around, rest = rest[: len(ctx.keeps)], rest[len(ctx.keeps) :]
     if x is None:
         x = around[ctx.keeps.index(-1)]
@@ -159,7 +159,7 @@ class _Around(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, *cotangents):
+    def backward(ctx, tensors, *cotangents):
         def make(tensors, saved, wanted):
             if wanted == 0:  # dy alone is a gradient
                 return []
@@ -167,7 +167,7 @@ class _Around(torch.autograd.Function):
                 return backward(*tensors, saved, None, ctx.norm, wanted)
             return infer_backward(*tensors, saved, ctx.norm, wanted)
 
-        return _gradients_of(ctx, cotangents, make)[0]
+        return _gradients_of(ctx, tensors, cotangents, make)[0]
 
 
 class _Transformed(torch.autograd.Function):
@@ -211,7 +211,7 @@ class _Carried(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, *cotangents):
+    def backward(ctx, tensors, *cotangents):
         count, targets = ctx.count, ()
         if not ctx.traced:
             ctx.owner._check_unchanged(*ctx.before)
@@ -222,7 +222,7 @@ class _Carried(torch.autograd.Function):
                 rest, targets = rest[:-count], rest[-count:]
             return backward(*tensors, rest[:-count], rest[-count:], ctx.norm, wanted)
 
-        gradients, following = _gradients_of(ctx, cotangents, make)
+        gradients, following = _gradients_of(ctx, tensors, cotangents, make)
         if ctx.traced:
             store(targets, following)
         else:
@@ -246,9 +246,9 @@ class _CarriedAtOnce(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, *cotangents):
+    def backward(ctx, tensors, *cotangents):
         make = lambda tensors, saved, wanted: backward(*tensors, saved, list(ctx.owner.state), ctx.norm, wanted)
-        gradients, following = _gradients_of(ctx, cotangents, make)
+        gradients, following = _gradients_of(ctx, tensors, cotangents, make)
         ctx.owner._store(following)
         return gradients
 

@@ -8,7 +8,6 @@ import functools
 
 import torch
 from torch.autograd import forward_ad
-from torch.autograd.function import once_differentiable
 
 from . import _ops
 
@@ -35,14 +34,42 @@ def _needs_gradient(x, scale, bias):
     )
 
 
+class _Refused(torch.autograd.Function):
+    """Gives back the first `count` tensors. A derivative of them with respect to any of the tensors raises."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(count, *tensors):
+        return tuple(each.view_as(each) for each in tensors[:count])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError(
+            "norms of normc have no second derivative, and a gradient of one was differentiated again; use the norms of "
+            "torch.nn there"
+        )
+
+
 def _first_order(backward):
-    """Returns a backward whose result has no derivative, and says so. Only a pass that records a graph
-    (create_graph=True) pays for torch's once_differentiable: 2 us of CPU."""
-    loud = once_differentiable(backward)
+    """Returns a backward(ctx, *gradients) of one that takes the saved tensors too: backward(ctx, saved, *gradients). Its
+    results have no derivative, and say so where a pass records a graph: with create_graph=True, and under torch.func."""
 
     @functools.wraps(backward)
     def either(ctx, *gradients):
-        return loud(ctx, *gradients) if torch.is_grad_enabled() else backward(ctx, *gradients)
+        saved = ctx.saved_tensors  # once: a checkpoint gives each tensor one time
+        if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return backward(ctx, saved, *gradients)
+        with torch.no_grad():
+            made = backward(ctx, saved, *gradients)
+        results = [each for each in made if each is not None]
+        sources = [each for each in (*saved, *gradients) if each is not None and each.is_floating_point()]
+        refused = iter(_Refused.apply(len(results), *results, *sources))
+        return tuple(each if each is None else next(refused) for each in made)
 
     return either
 
@@ -72,8 +99,8 @@ class _Exact(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy, *_):
-        x, scale, bias, mask, *saved = ctx.saved_tensors
+    def backward(ctx, kept, dy, *_):
+        x, scale, bias, mask, *saved = kept
         wanted = ctx.needs_input_grad[1:4]
         gradients = _ops.backward(x, dy, scale, bias, mask, saved, None, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * (len(ctx.needs_input_grad) - 5))
@@ -93,8 +120,8 @@ class _Carried(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy):
-        x, scale, bias, mask, *rest = ctx.saved_tensors
+    def backward(ctx, kept, dy):
+        x, scale, bias, mask, *rest = kept
         ctx.owner._check_unchanged(*ctx.before)
         saved, following = rest[: -ctx.count], rest[-ctx.count :]
         wanted = ctx.needs_input_grad[2:5]
@@ -116,8 +143,8 @@ class _CarriedTraced(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy):
-        x, scale, bias, mask, *rest = ctx.saved_tensors
+    def backward(ctx, kept, dy):
+        x, scale, bias, mask, *rest = kept
         count = ctx.count
         saved, following, targets = rest[: -2 * count], rest[-2 * count : -count], rest[-count:]
         wanted = ctx.needs_input_grad[2:5]
@@ -140,8 +167,8 @@ class _CarriedAtOnce(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy, *_):
-        x, scale, bias, mask, *saved = ctx.saved_tensors
+    def backward(ctx, kept, dy, *_):
+        x, scale, bias, mask, *saved = kept
         wanted = ctx.needs_input_grad[2:5]
         made = _ops.backward(x, dy, scale, bias, mask, saved, list(ctx.owner.state), ctx.norm, *wanted)
         ctx.owner._store(made[sum(wanted) :])
@@ -159,8 +186,8 @@ class _Inferred(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy):
-        x, scale, bias, mask, *state = ctx.saved_tensors
+    def backward(ctx, kept, dy):
+        x, scale, bias, mask, *state = kept
         wanted = ctx.needs_input_grad[1:4]
         gradients = _ops.infer_backward(x, dy, scale, bias, mask, state, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * len(state))
@@ -185,8 +212,8 @@ class _ExactTransformed(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy, *_):
-        x, scale, bias, mask, *saved = ctx.saved_tensors
+    def backward(ctx, kept, dy, *_):
+        x, scale, bias, mask, *saved = kept
         wanted = ctx.needs_input_grad[1:4]
         gradients = _ops.backward(x, dy, scale, bias, mask, saved, None, ctx.norm, *wanted)
         return (None, *_placed(gradients, wanted), None, *[None] * ctx.count)

@@ -83,8 +83,8 @@ class _Waited(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy, *_):
-        x, scale, bias, mask, *saved = ctx.saved_tensors
+    def backward(ctx, kept, dy, *_):
+        x, scale, bias, mask, *saved = kept
         wanted = ctx.needs_input_grad[3:6]
         *made, partial = backward_reduce(
             x, dy, scale, bias, mask, saved, None, ctx.norm, False, wanted[1], wanted[2]
@@ -108,8 +108,8 @@ class _Late(torch.autograd.Function):
 
     @staticmethod
     @_first_order
-    def backward(ctx, dy):
-        x, scale, bias, mask, partial, *rest = ctx.saved_tensors
+    def backward(ctx, kept, dy):
+        x, scale, bias, mask, partial, *rest = kept
         wanted = ctx.needs_input_grad[2:5]
         *made, gradient = backward_reduce(
             x, dy, scale, bias, mask, rest[: -ctx.count], rest[-ctx.count :], ctx.norm, *wanted
