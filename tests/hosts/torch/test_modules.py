@@ -109,6 +109,13 @@ def test_takes_any_strides(make):
         assert ours(x).stride() == x.stride()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_the_epsilon_of_an_rms_norm_without_one_is_that_of_torch(dtype):
+    x = (1e-3 * torch.rand(4, 96, generator=torch.Generator().manual_seed(0))).to(dtype)  # its squares are about 1e-7
+    theirs = torch.nn.RMSNorm(96, dtype=dtype)(x)
+    compare([nt.RMSNorm(96, dtype=dtype)(x), nt.functional.rms_norm(x, (96,))], [theirs] * 2, 2e-2)
+
+
 def test_takes_a_gradient_with_stride_zero():
     x = torch.randn(4, 96, requires_grad=True)
     nt.LayerNorm(96)(x).sum().backward()

@@ -10,7 +10,7 @@ import warnings
 import torch
 
 from . import _autograd
-from .functional import _check_shape, batch_text, group_norm, row_text, segment_text
+from .functional import _check_shape, batch_text, group_norm, rms_epsilon, row_text, segment_text
 
 
 def _fits(x, shape):
@@ -32,7 +32,7 @@ class LayerNorm(torch.nn.LayerNorm):
 
 class RMSNorm(torch.nn.RMSNorm):
     def _text(self, name, x):
-        return row_text(name, self.normalized_shape, torch.finfo(x.dtype).eps if self.eps is None else self.eps)
+        return row_text(name, self.normalized_shape, rms_epsilon(x) if self.eps is None else self.eps)
 
     def _residual_form(self, x):
         return self._text("rms_norm_residual", x) if _fits(x, self.normalized_shape) else None

@@ -54,12 +54,18 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, rou
     return normalize(row_text("layer_norm", shape, eps, round), input, weight, bias)
 
 
+def rms_epsilon(input):
+    """Returns the epsilon of torch's RMS norm with eps=None: the smallest relative difference of the type in which torch
+    computes, f32 for data of 16 bits."""
+    return torch.finfo(torch.promote_types(input.dtype, torch.float32)).eps
+
+
 def rms_norm(input, normalized_shape, weight=None, eps=None, *, round=None):
-    """As torch.nn.functional.rms_norm: `eps` None is the smallest relative difference of the input's type.
+    """As torch.nn.functional.rms_norm: `eps` None is `rms_epsilon`.
     round="normalized": what is multiplied by the weight is rounded to the input's type, as Llama's code does."""
     shape = tuple(normalized_shape)
     _check_shape(input, shape)
-    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    eps = rms_epsilon(input) if eps is None else eps
     return normalize(row_text("rms_norm", shape, eps, round), input, weight)
 
 
