@@ -260,6 +260,14 @@ def test_a_transform_is_refused(one_of_two):
         torch.func.grad(lambda x: nt.synchronise(nt.PowerNorm(FEATURES))(x).sum())(rows(0))
 
 
+@pytest.mark.parametrize("make, said", [(nt.BatchNorm1d, rf"SyncBatchNorm takes \[batch, {FEATURES}\]"),
+                                        (nt.PowerNorm, rf"power_norm takes \[..., {FEATURES}\]")])
+def test_another_number_of_features_is_refused(one_of_two, make, said):
+    x = torch.ones((2, FEATURES // 2, 2) if make is nt.PowerNorm else (4, FEATURES // 2))
+    with pytest.raises(RuntimeError, match=said):
+        nt.synchronise(make(FEATURES))(x)
+
+
 def loaded(module):
     file = io.BytesIO()
     torch.save(module, file)

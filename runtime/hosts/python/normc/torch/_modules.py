@@ -116,6 +116,7 @@ class _BatchNorm(StateKept):
         if not self._keeps and self.track_running_stats:
             return super().forward(input)
         self._check_input_dim(input)
+        self._check_features(input)
         norm = self._text(input)
         training = self.training or self.running_mean is None
         if not training:
@@ -146,6 +147,11 @@ class _BatchNorm(StateKept):
         kind = torch.float64 if input.dtype == torch.float64 else torch.float32
         zeros = torch.zeros(self.num_features, dtype=kind, device=input.device)
         return torch.zeros((), dtype=torch.int64, device=input.device), zeros, zeros
+
+    def _check_features(self, input):
+        if input.shape[1] != self.num_features:
+            takes = f"[batch, {self.num_features}, positions...]" if input.dim() > 2 else f"[batch, {self.num_features}]"
+            raise RuntimeError(f"the input has the shape {list(input.shape)}; {type(self).__name__} takes {takes}")
 
     def _check_count(self, input):
         if input.numel() == input.shape[1]:

@@ -138,6 +138,7 @@ class SyncBatchNorm(_BatchNorm, torch.nn.SyncBatchNorm):
         if not self.training or plain_mean or _is_alone(self.process_group):
             return super().forward(input)
         self._check_input_dim(input)
+        self._check_features(input)
         state = (
             (self.num_batches_tracked, self.running_mean, self.running_var)
             if self.track_running_stats
@@ -173,6 +174,7 @@ class _Ranked:
     def forward(self, x, mask=None):
         if not self.training or _is_alone(self._group):
             return super().forward(x, mask)
+        self._check_features(x)
         if self._sums is not None:
             return self._late(x, mask)
         group = _name_of(self._group)

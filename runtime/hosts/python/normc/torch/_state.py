@@ -71,7 +71,15 @@ class Norm(StateKept, torch.nn.Module):
         """What the last backward made of the state, until commit(model): buffers, so that compiled code writes them."""
         return tuple(self._buffers["_next_" + name] for name in self._fields)
 
+    def _check_features(self, x):
+        """Raises if the last dimension of x, of the layouts in which that has features, has another size: operators count
+        the last ones together."""
+        if not _ops.is_channels_first(self.text) and x.shape[-1:] != (self.features,):
+            takes = "batch, positions..." if _ops.is_segmented(self.text) else "..."
+            raise RuntimeError(f"x has the shape {list(x.shape)}; {self.text.split('[')[0]} takes [{takes}, {self.features}]")
+
     def forward(self, x, mask=None, **around):
+        self._check_features(x)
         if around or self._around:
             return self._forward_around(x, mask, around)
         if not self._fields:
