@@ -14,6 +14,8 @@ struct Call::Buffers {
   std::optional<GuardedArguments> arguments;  ///< absent after a refusal
   std::string refusal;
   bool asGiven = false;  ///< nothing has run since reset()
+  /// The bytes of what a call leaves as it was given, by name.
+  std::map<std::string, std::pair<const Storage*, std::vector<uint8_t>>> given;
 
   template <typename Visit>
   void forRows(Tensor, Visit visit) const;
@@ -24,6 +26,7 @@ struct Call::Buffers {
   void readPartial(CallResult&) const;
   void prepare();
   void reset();
+  void keepGiven();
   void collect(CallResult&) const;
 };
 
@@ -127,8 +130,23 @@ void Call::Buffers::reset() {
     writeFields(arguments->partials, in.partials[i], i * arguments->partialBytes());
   writeFields(arguments->state, in.state);
   if (readsSaved(problem.entry)) writeFields(arguments->saved, in.saved);
+  keepGiven();
   arguments->upload();
   asGiven = true;
+}
+
+void Call::Buffers::keepGiven() {
+  const GuardedArguments& a = *arguments;
+  given.clear();
+  const auto keep = [&](std::string_view what, const Storage& memory) {
+    const std::span<const uint8_t> content = memory.content();
+    given.try_emplace(std::string(what), &memory, std::vector<uint8_t>(content.begin(), content.end()));
+  };
+  for (const auto& [tensor, layout] : a.layouts())
+    if (a.staysAsGiven(tensor)) keep(name(tensor), a[tensor]);
+  if (!a.args().state_out || !placement.stateInPlace) keep("the state before the call", a.state.memory);
+  if (!writesSaved(problem.entry)) keep("what the forward saved", a.saved.memory);
+  if (!writesPartial(problem.entry)) keep("the sums of other calls", a.partials.memory);
 }
 
 void Call::Buffers::collect(CallResult& result) const {
@@ -143,6 +161,9 @@ void Call::Buffers::collect(CallResult& result) const {
        {&a.state.memory, &a.stateOut.memory, &a.saved.memory, &a.partials.memory, &a.workspace})
     if (!s->guardsIntact())
       result.fault += "memory around state, saved statistics, partials or workspace was written; ";
+  for (const auto& [what, memory] : given)
+    if (!std::ranges::equal(memory.first->content(), memory.second))
+      result.fault += what + " was written, which is an input; ";
   if (a.args().state_out) readFields(placement.stateInPlace ? a.state : a.stateOut, "state.", result);
   if (a.args().saved && writesSaved(problem.entry)) readFields(a.saved, "saved.", result);
   if (writesPartial(problem.entry)) readPartial(result);
@@ -150,7 +171,7 @@ void Call::Buffers::collect(CallResult& result) const {
 
 Call::Call(const normc_plan* plan, const Problem& problem, const ReferenceCall& arguments,
            const Placement& placement, const CudaDevice* where)
-    : buffers_(new Buffers{plan, problem, arguments, placement, where, {}, {}}) {
+    : buffers_(new Buffers{plan, problem, arguments, placement, where, {}, {}, false, {}}) {
   try {
     buffers_->prepare();
     buffers_->reset();

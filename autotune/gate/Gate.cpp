@@ -246,6 +246,17 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial
   return verdict;
 }
 
+/// True if a call has memory for an output of the reference.
+static bool isAsked(const Problem& problem, const Placement& placement, const std::string& output) {
+  if (output.starts_with("state.")) return problem.parts().writesState() && !placement.leavesOut("state_out");
+  if (output.starts_with("saved.")) return writesSaved(problem.entry) && !placement.leavesOut("saved");
+  if (output.starts_with("partial.")) return writesPartial(problem.entry);
+  return std::ranges::any_of(kTensorTable, [&](const TensorInfo& each) {
+    return each.name == output && isTaken(each, problem.entry, hasOf(problem)) &&
+           !placement.leavesOut(each.name);
+  });
+}
+
 Verdict judge(const normc_plan* plan, const Problem& problem, const Question& question,
               const CudaDevice* where, const std::function<void()>& between) {
   const auto& [trial, arguments, want] = question;
@@ -272,6 +283,9 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
       verdict.worstRatio = agreement.worstRatio, verdict.worstOutput = output;
     if (!agreement.ok) fail(output + ": " + agreement.text);
   }
+  for (const auto& [output, quantity] : want.outputs)
+    if (!quantity.value.empty() && !got.outputs.contains(output) && isAsked(problem, trial.placement, output))
+      fail("the kernel has no output " + output);
   if (between) between();
   CallResult again = call.run();
   if (!again.fault.empty()) fail("the second run: " + again.fault);
@@ -290,8 +304,9 @@ std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
 static constexpr int64_t kMostElements = 1 << 20;
 /// The most rows of a standard trial.
 static constexpr int64_t kMostRows = 129;
-/// A task of a default schedule has 512 rows at most. The reference takes about 100 ns per element.
-static constexpr int64_t kRowsOfManyTasks = 1025, kElementsOfManyTasks = 1 << 17;
+/// A task of a default schedule has 512 rows at most, of 128 KiB at most. The reference takes about 100 ns
+/// per element.
+static constexpr int64_t kRowsOfManyTasks = 1025, kElementsOfManyTasks = 1 << 20;
 
 /// Returns numbers of steps before a trial: some early and late ones, and those around each limit of the
 /// norm, so that its own step is the last one before the limit, the limit, and the first one behind it.

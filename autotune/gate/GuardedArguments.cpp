@@ -40,6 +40,13 @@ Tensor GuardedArguments::memoryOf(Tensor tensor) const {
   return layouts().at(shared).type == layouts().at(tensor).type ? shared : tensor;
 }
 
+bool GuardedArguments::staysAsGiven(Tensor tensor) const {
+  if (infoOf(tensor).written(entry())) return false;
+  for (const auto& [other, layout] : layouts())
+    if (infoOf(other).written(entry()) && memoryOf(other) == tensor) return false;
+  return true;
+}
+
 std::vector<Storage*> GuardedArguments::storages() {
   std::vector<Storage*> all = {&state.memory, &stateOut.memory, &saved.memory, &partials.memory, &workspace};
   for (auto& [tensor, memory] : tensors_) all.push_back(&memory);

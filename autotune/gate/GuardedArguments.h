@@ -30,6 +30,8 @@ class GuardedArguments : public Arguments {
   /// Returns the memory that a call writes an output to: its own, or that of its input if it is in place.
   const Storage& written(Tensor output) const { return tensors_.at(memoryOf(output)); }
   const Placement& placement() const { return placement_; }
+  /// True if a call leaves the tensor as it was given: it is an input, and no output uses its memory.
+  bool staysAsGiven(Tensor) const;
 
   /// Copy all buffers to or from the device; they do nothing on the host. download() returns when the device
   /// is done, and throws CudaError if a kernel failed.

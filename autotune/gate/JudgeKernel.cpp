@@ -7,17 +7,15 @@ namespace normc::gate {
 namespace {
 
 constexpr size_t kFailuresShown = 3;
+/// Rows so long that each level of a sum runs more than once (docs/codegen.md), and how many of them are
+/// tried with a kernel of any number of features.
+constexpr int64_t kLongRows[] = {1100, 17000}, kFewRows = 5;
 
 class KernelTrials {
  public:
   KernelTrials(const PackageFile& file, size_t kernel, const Problem& problem, const Judging& how)
-      : file_(file),
-        manifest_(file.kernels().at(kernel)),
-        problem_(problem),
-        how_(how),
-        limited_(manifest_.limits != package::Limits()) {
+      : file_(file), manifest_(file.kernels().at(kernel)), problem_(problem), how_(how) {
     verdict_.kernel = kernel;
-    if (limited_) return;
     try {
       makePlans(problem_.text());
     } catch (const host::Error& error) {  // e.g. it needs more shared memory than the device has
@@ -31,7 +29,6 @@ class KernelTrials {
 
   void run(Trial trial) {
     const bool shortened = shorten(trial.extents);
-    if (limited_) planFor(trial.extents);
     if (!plan_ || plan_->kernel() != verdict_.kernel) return;  // the runtime would choose another
     judge(*plan_, trial, shortened);
     if (large_) judge(*large_, trial, shortened);
@@ -78,33 +75,26 @@ class KernelTrials {
     e.rows = rows;
     return true;
   }
-  void planFor(const Extents& extents) {
-    const std::string request = problem_.text(extents.segments, extents.rows);
-    if (request == planned_) return;
-    planned_ = request;
-    plan_.reset(), large_.reset();
-    try {
-      makePlans(request);
-    } catch (const host::Error&) {  // beyond the limits, and no other kernel of the package serves it
-    }
-  }
-
   const PackageFile& file_;
   const package::Kernel& manifest_;
   const Problem& problem_;
   const Judging& how_;
-  bool limited_;
-  std::string planned_;
   std::optional<host::Plan> plan_, large_;  ///< large_: takes every call for a large one
   KernelVerdict verdict_;
 };
 
-std::vector<int64_t> featureCounts(const Problem& problem) {
+/// Returns a number that divides into the groups of every clause.
+int64_t groupsOf(const Problem& problem) {
   int64_t groups = problem.groups(problem.spec->groups);
   if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
   if (problem.spec->isQuantizedPer(QuantizePer::Block))
     groups = std::lcm(groups, problem.spec->quantize->size);
   if (const auto& rope = problem.spec->rope) groups = std::lcm(groups, 2 * problem.groups(rope->groups));
+  return groups;
+}
+
+std::vector<int64_t> featureCounts(const Problem& problem) {
+  const int64_t groups = groupsOf(problem);
   std::vector<int64_t> counts;
   for (const int64_t base : {1, 7, 8, 64, 100, 768}) {
     const int64_t count = base % groups == 0 ? base : base < 64 ? base * groups : 0;
@@ -126,6 +116,15 @@ KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& probl
       trials.run(trial);
     }
   }
+  if (problem.features || how.features) return trials.take();
+  const int64_t groups = groupsOf(problem);
+  for (const int64_t base : kLongRows) {
+    if (base < groups) continue;
+    for (const Trial& trial : standardTrials(problem, base / groups * groups)) {
+      if (!trials.open() || how.stop()) return trials.take();
+      if (trial.extents.rows <= kFewRows) trials.run(trial);
+    }
+  }
   return trials.take();
 }
 
@@ -134,9 +133,13 @@ KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& probl
 Result<KernelVerdict> judgeKernel(const PackageFile& file, size_t kernel, const Judging& how) {
   const Result<Problem> problem = file.problem(file.kernels().at(kernel).problem);
   if (!problem) return problem.errors();
-  KernelVerdict verdict = tried(file, kernel, *problem, how);
-  if (verdict.trials || !verdict.skipped.empty() || how.stop()) return verdict;
-  // A kernel of another generator, or a fallback, is judged all the same.
+  KernelVerdict verdict;
+  if (file.kernels().at(kernel).limits == package::Limits()) {
+    verdict = tried(file, kernel, *problem, how);
+    if (verdict.trials || !verdict.skipped.empty() || how.stop()) return verdict;
+  }
+  // Beyond its limits a kernel is slower, and as right. One of another generator, or a fallback, is judged
+  // all the same.
   verdict = tried(file.alone(kernel), 0, *problem, how);
   if (!verdict.trials && verdict.skipped.empty())
     verdict.skipped = "the runtime always chooses another kernel of this package";

@@ -37,11 +37,11 @@ struct Judging {
   std::function<std::string()> observed = [] { return std::string(); };
 };
 
-/// Tries the kernel wherever the runtime would choose it: through a plan for its own problem, capped at
-/// its instruction set, with the rows of each trial where the kernel has limits. A kernel that the runtime
-/// never chooses is tried in a package of its own. A kernel of any number of features is tried with 1, 7, 8,
-/// 64, 100, 768 or, where these do not divide into its groups, multiples of them. Ends with the first trial
-/// that loses the device. The error is of the kernel's problem.
+/// Tries the kernel through a plan for its own problem, capped at its instruction set. A kernel that has
+/// limits, or that the runtime never chooses, is tried in a package of its own, without limits. A kernel of
+/// any number of features is tried with 1, 7, 8, 64, 100, 768 or, where these do not divide into its groups,
+/// multiples of them, and in few rows with 1100 and 17000, or a little less. Ends with the first trial that
+/// loses the device. The error is of the kernel's problem.
 Result<KernelVerdict> judgeKernel(const PackageFile&, size_t kernel, const Judging&);
 
 }  // namespace normc::gate

@@ -10,7 +10,8 @@
 namespace normc::gate {
 
 static constexpr int64_t kGuard = 256;
-static constexpr uint8_t kGuardByte = 0xA5, kPoison = 0xFF;
+/// A guard that is read is a large number in most types, so that it shows in a sum: -1.7e38 in f32 and bf16.
+static constexpr uint8_t kGuardByte = 0xFE, kPoison = 0xFF;
 
 Storage::Storage(int64_t bytes, int64_t offset, const CudaDevice* device, bool guardPages) : bytes_(bytes) {
   if (guardPages && !device) {

@@ -32,6 +32,7 @@ class Storage {
   void* data() { return begin() + begin_; }
   const void* data() const { return begin() + begin_; }
   int64_t bytes() const { return bytes_; }
+  std::span<const uint8_t> content() const { return {begin() + begin_, size_t(bytes_)}; }
 
   /// Fills data with a pattern that is a NaN in every float type.
   void poison();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "dsl/Library.h"
 #include "dsl/Tolerance.h"
 #include "tests/end_to_end/Compiled.h"
 
@@ -85,6 +86,65 @@ TEST(Gate, LeavesOutWhatTheNormHas) {
     left.insert(trial.placement.leaveOut.begin(), trial.placement.leaveOut.end());
   EXPECT_EQ(left, (std::set<std::string>{"dgate", "dmod_scale", "dmod_shift", "dresidual", "dresidual_out",
                                          "dx", "state_out"}));
+}
+
+/// The last norm of a file's text, compiled with its default.
+struct CompiledNorm {
+  Problem problem;
+  std::unique_ptr<Compiled> kernel;
+
+  CompiledNorm(const std::string& norms, const std::string& rest) : problem(read(norms, rest)) {
+    const codegen::cpu::Isa isa = hostIsa();
+    const codegen::Strategy strategy = codegen::cpu::strategies(problem).front();
+    kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa, 1);
+  }
+  static Problem read(const std::string& norms, const std::string& rest) {
+    const auto specs = readNorms(norms, "test.norm");
+    if (!specs) throw std::runtime_error(text(specs.errors()));
+    return *parseProblem(specs->back()->name + rest, [&](std::string_view) { return Result(specs->back()); });
+  }
+};
+
+TEST(Gate, FindsAnInputThatACallWrites) {
+  const CompiledNorm norm("norm n from layer_norm {\n}\n", ":forward@f32[*x64]");
+  ASSERT_EQ(norm.kernel->error, "");
+  const gate::Trial trial{.extents = {1, 5, 64}};
+  const auto faultOf = [&](const DLTensor* normc_args::* tensor, const gate::Placement& placement) {
+    const ReferenceCall arguments = *gate::argumentsFor(norm.problem, trial);
+    gate::Call call(norm.kernel->plan, norm.problem, arguments, placement);
+    return call
+        .run([&](const normc_plan* plan, const normc_args* args) {
+          const normc_status status = normc_execute(plan, args);
+          if (tensor) static_cast<float*>((args->*tensor)->data)[3] = 7;
+          return status;
+        })
+        .fault;
+  };
+  EXPECT_EQ(faultOf(nullptr, {}), "");
+  EXPECT_EQ(faultOf(nullptr, {.inPlace = true}), "");
+  EXPECT_EQ(faultOf(&normc_args::x, {}), "x was written, which is an input; ");
+  EXPECT_EQ(faultOf(&normc_args::bias, {.inPlace = true}), "bias was written, which is an input; ");
+}
+
+TEST(Gate, MissesAnOutputThatTheKernelDoesNotHave) {
+  const std::string norm = "norm n {\n  reduce rows\n  epsilon 1e-5 (mode = outside)\n  backward ";
+  const CompiledNorm frozen(norm + "frozen\n}\n", ":forward@f32[*x64]");
+  ASSERT_EQ(frozen.kernel->error, "");
+  const gate::Trial trial{.extents = {1, 5, 64}};
+  EXPECT_EQ(gate::judge(frozen.kernel->plan, frozen.problem, trial).text, "");
+  const Problem exact = CompiledNorm::read(norm + "exact\n}\n", ":forward@f32[*x64]");
+  const gate::Verdict verdict = gate::judge(frozen.kernel->plan, exact, trial);
+  EXPECT_FALSE(verdict.ok);
+  EXPECT_NE(verdict.text.find("the kernel has no output saved.second_moment"), std::string::npos)
+      << verdict.text;
+}
+
+TEST(Gate, AGuardThatIsReadShowsInASum) {
+  for (const DType type : {DType::F32, DType::BF16}) {
+    const gate::Storage memory(256, 0);
+    const double behind = memory.get(type, 256 / bytes(type));
+    EXPECT_TRUE(std::abs(behind) > 1e38) << behind;
+  }
 }
 
 }  // namespace
