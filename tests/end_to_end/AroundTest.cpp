@@ -82,7 +82,8 @@ TEST_P(Around, PassesTheGate) {
   uint64_t turn = 0;
   for (const char* c = clauses.text; *c; ++c) turn += uint64_t(*c);
   for (const char* c = base.name; *c; ++c) turn += uint64_t(*c);
-  const std::string entry = part != "other" ? part : turn % 2 ? "infer_backward" : "infer";
+  const bool hasState = findNorm(base.norm)->get()->running.has_value();
+  const std::string entry = part != "other" ? part : turn % 2 && hasState ? "infer_backward" : "infer";
   turn += part == "forward" ? 1 : part == "backward" ? 2 : 3;
   const char* const kTypes[] = {"f32", "bf16", "f64", "f16"};
   const char* type = kTypes[turn % 4];
@@ -90,12 +91,10 @@ TEST_P(Around, PassesTheGate) {
   std::string options = base.options;
   if (mask) options += options.empty() ? "mask" : ",mask";
   if (!options.empty()) options = "{" + options + "}";
-  const bool hasState = findNorm(base.norm)->get()->running.has_value();
   const std::string padding = leaves && hasState ? "; padding leave_out_of_statistics" : "";
   const auto problem =
       problemWith(base.norm, clauses.text + padding, ":" + entry + "@" + type + base.shape + options);
-  EXPECT_TRUE(problem || part == "other") << "each norm has a forward and a backward";
-  if (!problem) return;
+  ASSERT_TRUE(problem);
   const auto strategies = codegen::cpu::strategies(*problem);
   expectRight(*problem,
               codegen::cpu::defaultSchedule(*problem, hostIsa(), strategies[turn / 3 % strategies.size()]));
