@@ -152,6 +152,20 @@ def test_nu_of_a_scaled_loss_is_nu_times_the_scale():
             assert torch.equal(16 * a.nu, b.nu) and torch.equal(a.psi2, b.psi2)
 
 
+@pytest.mark.parametrize("drop", [lambda model, kept: model.load_state_dict(kept), lambda model, _: model[1].reset_state()],
+                         ids=["load", "reset"])
+def test_a_new_state_forgets_the_scale_of_the_one_before(drop):
+    model = model_of("step")
+    kept = copy.deepcopy(model.state_dict())
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    for each in (scaler, None):
+        (each or torch.amp.GradScaler("cpu", enabled=False)).scale(model(data_of((9, 16))).square().sum()).backward()
+        nt.commit(model, each)
+        if each is scaler:
+            drop(model, kept)
+    assert model[1].step == 1 and model[1].nu.any()
+
+
 def test_loading_drops_what_was_not_committed():
     model = model_of("step")
     kept = copy.deepcopy(model.state_dict())

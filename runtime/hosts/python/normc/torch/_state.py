@@ -106,17 +106,22 @@ class Norm(StateKept, torch.nn.Module):
         """Makes the state that of a new module."""
         for field in _ops.library.facts(self.text, "forward", "f32", "")["state"]:
             self._buffers[field["name"]].fill_(field["init"])
-        self._drop()
+        self._begin()
 
     def extra_repr(self):
         return f"{self.text}, commit={self.commit_at!r}" if self._carried else self.text
 
     def _load_from_state_dict(self, *arguments):
         super()._load_from_state_dict(*arguments)
-        self._drop()
+        self._begin()
 
     def _store(self, following):
         _autograd.store(self.state, following)
+
+    def _begin(self):
+        """Forgets what belongs to the state before: what backward made of it, and the scale of its gradients."""
+        self._drop()
+        vars(self).pop("_scale", None)
 
     @torch.no_grad()
     def _drop(self):
