@@ -79,7 +79,7 @@ def made(kind, dtype):
 @pytest.mark.parametrize("kind", KNOWN)
 def test_is_the_same_function(kind, dtype):
     theirs, ours = made(kind, dtype)
-    assert isinstance(ours, kind) and ours._text() == KNOWN[kind]
+    assert isinstance(ours, kind) and ours._normc_text() == KNOWN[kind]
     x, dy = data_of((64, WIDTH), dtype).requires_grad_(), data_of((64, WIDTH), dtype, seed=7)
     y, wanted = ours(x), theirs(x)
     assert y.dtype == wanted.dtype
@@ -104,7 +104,31 @@ def test_runs_its_own_forward_where_that_is_another_function(x):
 def test_a_weight_in_f32_beside_x_of_16_bits():
     theirs, ours = made(OlmoRMSNorm, torch.float32)
     x = data_of((64, WIDTH), torch.bfloat16)
-    assert ours._takes(x) and (ours(x) != theirs(x)).double().mean() < 0.005
+    assert ours._normc_takes(x) and (ours(x) != theirs(x)).double().mean() < 0.005
+
+
+@pytest.mark.parametrize("eps", [0.5, torch.tensor(0.5), 1], ids=["float", "tensor", "int"])
+def test_an_epsilon_that_changes_later(eps):
+    theirs, ours = made(LlamaRMSNorm, torch.float32)
+    for norm in (theirs, ours):
+        norm.variance_epsilon = eps
+    x = data_of((5, WIDTH))
+    assert (ours(x) - theirs(x)).abs().max() < 2e-6 * theirs(x).abs().max()
+
+
+class OtherAttributesRMSNorm(RMSNorm):
+    def __init__(self):
+        super().__init__()
+        self._is = self._text = self._takes = self._residual_form = self._forward_of_form = None
+
+
+def test_attributes_of_the_model_may_have_any_name():
+    _, ours = made(OtherAttributesRMSNorm, torch.float32)
+    x = data_of((5, WIDTH))
+    assert (ours(x) - made(RMSNorm, torch.float32)[1](x)).abs().max() == 0
+    model = nn.Sequential(Layer())
+    model[0]._norms = None
+    assert nt.replace(model).fused and copy.deepcopy(model)(x).shape == pickle.loads(pickle.dumps(model))(x).shape
 
 
 def test_copies_pickles_and_state():

@@ -18,30 +18,31 @@ def _fits(x, shape):
 
 
 class LayerNorm(torch.nn.LayerNorm):
-    def _residual_form(self, x):
+    def _normc_residual_form(self, x):
         """Returns the text of the norm of x and a residual, if the norm takes x."""
-        return row_text("layer_norm_residual", self.normalized_shape, self.eps) if _fits(x, self.normalized_shape) else None
+        shape = self.normalized_shape
+        return row_text("layer_norm_residual", shape, self.eps) if _fits(x, shape) else None
 
     def forward(self, input):
         _check_shape(input, self.normalized_shape)
         text = row_text("layer_norm", self.normalized_shape, self.eps)
         return _autograd.normalize(text, input, self.weight, self.bias)
 
-    _forward_of_form = forward  # which `_residual_form` stands for; a class below may have another
+    _normc_forward_of_form = forward  # which `_normc_residual_form` stands for; a class below may have another
 
 
 class RMSNorm(torch.nn.RMSNorm):
     def _text(self, name, x):
         return row_text(name, self.normalized_shape, rms_epsilon(x) if self.eps is None else self.eps)
 
-    def _residual_form(self, x):
+    def _normc_residual_form(self, x):
         return self._text("rms_norm_residual", x) if _fits(x, self.normalized_shape) else None
 
     def forward(self, input):
         _check_shape(input, self.normalized_shape)
         return _autograd.normalize(self._text("rms_norm", input), input, self.weight)
 
-    _forward_of_form = forward
+    _normc_forward_of_form = forward
 
 
 class GroupNorm(torch.nn.GroupNorm):

@@ -66,7 +66,7 @@ def _class_for(module):
         made, weight = _rms.class_of(type(module), form), module.weight
         if weight.device.type != "cpu":
             return f"it is on device {weight.device}, and its kernels are for CPUs"
-        if not _ops.served(made.text_of(weight), _ops.types_of(weight, weight)):
+        if not _ops.served(_rms.text_of(module, form), _ops.types_of(weight, weight)):
             return _NO_KERNELS
         return made
     if type(module) not in _TYPES:
@@ -89,14 +89,14 @@ class _Rewritten:
     _normc_add_norm = staticmethod(_residuals.add_norm)
 
     def __reduce_ex__(self, protocol):
-        return _rewritten, (type(self).__mro__[2], self._norms), self.__getstate__()
+        return _rewritten, (type(self).__mro__[2], self._normc_norms), self.__getstate__()
 
 
 @functools.lru_cache(maxsize=None)
 def _class_with(own, norms):
     """Returns the class that a module becomes whose forward calls norms of these names, and the line of each sum."""
     forward, lines = _residuals.rewritten(own.forward, norms)
-    names = {"_norms": norms, "forward": forward, "__module__": own.__module__, "__doc__": own.__doc__,
+    names = {"_normc_norms": norms, "forward": forward, "__module__": own.__module__, "__doc__": own.__doc__,
              "__qualname__": own.__qualname__}
     return type(own.__name__, (_Rewritten, own), names), lines
 
@@ -119,7 +119,7 @@ def _reason_apart(norm):
     if weight is not None and weight.device.type != "cpu":
         return f"it is on device {weight.device}, and kernels with a residual are for CPUs"
     like = torch.empty(shape or weight.shape, dtype=getattr(weight, "dtype", None), device="cpu")
-    text = norm._residual_form(like)
+    text = norm._normc_residual_form(like)
     if text is None:
         return "it has no form with a residual"
     return None if _ops.served(text, _ops.types_of(like, weight)) else _NO_KERNELS
@@ -129,7 +129,7 @@ def _fuse(name, module, norms, report):
     """Rewrites the forward of a module for its children `norms`, by name, where it adds in front of them."""
     own, lines, refused, names = type(module), {}, None, frozenset(norms)
     if issubclass(own, _Rewritten):
-        own, names = own.__mro__[2], own._norms | names
+        own, names = own.__mro__[2], own._normc_norms | names
     where = f"{own.__qualname__}.forward"
     if "forward" in vars(module):
         refused = f"{where} was replaced"
@@ -168,7 +168,7 @@ def replace(model, norms=None, strict=False, residuals=True):
         if not isinstance(made, str):
             module.__class__ = made
             report.replaced.append(name)
-            if residuals and hasattr(made, "_residual_form"):
+            if residuals and hasattr(made, "_normc_residual_form"):
                 with_form[id(module)] = module
         elif "already" not in made:
             report.left[name] = made

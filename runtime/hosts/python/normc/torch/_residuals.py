@@ -26,15 +26,15 @@ def _is_plain(norm):
     """True if calling a module does no more than the forward for which its residual form stands."""
     hooks = (norm._forward_hooks, norm._forward_pre_hooks, norm._backward_hooks, norm._backward_pre_hooks)
     own = type(norm)
-    return (own.forward is own._forward_of_form and own.__call__ is torch.nn.Module.__call__ and "forward" not in norm.__dict__
-            and not any(hooks) and not torch.nn.modules.module._has_any_global_hook())
+    return (own.forward is own._normc_forward_of_form and own.__call__ is torch.nn.Module.__call__
+            and "forward" not in norm.__dict__ and not any(hooks) and not torch.nn.modules.module._has_any_global_hook())
 
 
 def add_norm(a, b, norm):
     """Returns norm(a + b) and a + b, by one kernel where `norm` has one: of two tensors of one shape and one type on a
     CPU. Statistics are then of the sum before it is rounded to 16 bits (docs/around-a-norm.md)."""
     plain = torch.Tensor, torch.nn.Parameter
-    form = getattr(norm, "_residual_form", None)
+    form = getattr(norm, "_normc_residual_form", None)
     if (form is not None and type(a) in plain and type(b) in plain and a.shape == b.shape and a.dtype == b.dtype
             and a.dtype in _ops._NAMES and a.device.type == b.device.type == "cpu" and _is_plain(norm)):
         text, bias = form(a), getattr(norm, "bias", None)

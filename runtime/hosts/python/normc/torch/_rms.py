@@ -71,15 +71,19 @@ def _form(graph, eps):
         return None
 
 
-def _eps_of(module):
-    found = {value for value in vars(module).values() if isinstance(value, float)}
-    return found.pop() if len(found) == 1 else None
+def _eps_of(module, names):
+    """Returns the number that all attributes of these names are; None if there is none."""
+    found = {getattr(module, name, None) for name in names}
+    eps = found.pop() if len(found) == 1 else None
+    return eps if isinstance(eps, float) else None
 
 
 def recognized(module):
-    """Returns the norm, the rounding and the epsilon that a module is: one with a weight of each feature and no more,
-    whose forward is, in training and in evaluation, a graph that is known. None for any other."""
-    weight, eps = getattr(module, "weight", None), _eps_of(module)
+    """Returns the norm and the rounding that a module is, and the names of the attributes that are its epsilon: one with a
+    weight of each feature and no more, whose forward is, in training and in evaluation, a graph that is known. None for
+    any other."""
+    names = tuple(name for name, value in vars(module).items() if isinstance(value, float))
+    weight, eps = getattr(module, "weight", None), _eps_of(module, names)
     one = [name for name, _ in module.named_parameters()] == ["weight"] and not any(True for _ in module.buffers())
     if not one or any(True for _ in module.children()) or weight.dim() != 1 or eps is None:
         return None
@@ -96,45 +100,49 @@ def recognized(module):
         vars(module).clear()
         vars(module).update(before)
     (form,) = forms if len(forms) == 1 else (None,)
-    return form and (*form, eps)
+    return form and (*form, names)
+
+
+def text_of(module, form, suffix=""):
+    """Returns the text of a module of a form that `recognized` gave, of its epsilon now."""
+    name, round, names = form
+    return row_text(name + suffix, module.weight.shape, _eps_of(module, names), round)
 
 
 class OwnRMSNorm:
     """What a recognized module becomes: a class made of this one and its own. It runs its own forward for what is not
-    the same function: data or a weight in f64, and types that differ where the product is not cast."""
+    the same function: data or a weight in f64, types that differ where the product is not cast, and an epsilon that
+    became no number of Python. Names begin with _normc, since the class of a model may have any others."""
 
-    def _takes(self, x):
-        kinds = (torch.float32, torch.bfloat16, torch.float16)
-        one_type = self.weight.dtype == x.dtype or (self._is[1] is None and self.weight.dtype == torch.float32)
+    def _normc_takes(self, x):
+        kinds, (_, round, names) = (torch.float32, torch.bfloat16, torch.float16), self._normc_form
+        one_type = self.weight.dtype == x.dtype or (round is None and self.weight.dtype == torch.float32)
         return (isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.dtype in kinds and one_type
-                and x.shape[-1:] == self.weight.shape and _ops.served(self._text(), _ops.types_of(x, self.weight)))
+                and x.shape[-1:] == self.weight.shape and _eps_of(self, names) is not None
+                and _ops.served(self._normc_text(), _ops.types_of(x, self.weight)))
 
-    @classmethod
-    def text_of(cls, weight, suffix=""):
-        name, round, eps = cls._is
-        return row_text(name + suffix, weight.shape, eps, round)
+    def _normc_text(self, suffix=""):
+        return text_of(self, self._normc_form, suffix)
 
-    def _text(self, suffix=""):
-        return self.text_of(self.weight, suffix)
-
-    def _residual_form(self, x):
-        return self._text("_residual") if self._is[0] == "rms_norm" and self._takes(x) else None
+    def _normc_residual_form(self, x):
+        is_plain = self._normc_form[0] == "rms_norm"
+        return self._normc_text("_residual") if is_plain and self._normc_takes(x) else None
 
     def forward(self, *given, **named):
-        if named or len(given) != 1 or not self._takes(*given):
+        if named or len(given) != 1 or not self._normc_takes(*given):
             return super().forward(*given, **named)
-        return _autograd.normalize(self._text(), *given, self.weight)
+        return _autograd.normalize(self._normc_text(), *given, self.weight)
 
-    _forward_of_form = forward
+    _normc_forward_of_form = forward
 
     def __reduce_ex__(self, protocol):
-        return _made, (type(self).__mro__[2], self._is), self.__getstate__()
+        return _made, (type(self).__mro__[2], self._normc_form), self.__getstate__()
 
 
 @functools.lru_cache(maxsize=None)
 def class_of(own, form):
     """Returns the class that a module of the class `own` becomes."""
-    return type(own.__name__, (OwnRMSNorm, own), {"_is": form, "__module__": own.__module__, "__doc__": own.__doc__,
+    return type(own.__name__, (OwnRMSNorm, own), {"_normc_form": form, "__module__": own.__module__, "__doc__": own.__doc__,
                                                   "__qualname__": own.__qualname__})
 
 
