@@ -100,6 +100,16 @@ def test_zero_rows(name):
         assert module.eval()(x).shape == x.shape
 
 
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "instance_norm"])
+def test_zero_rows_of_meta_tensors_have_the_sizes_of_real_ones(name):
+    module, shape = module_of(name)
+    x, norm = torch.empty((0, *shape[1:])), samples(name)["forward"][-1]
+    arguments = x, module.weight.detach(), None if module.bias is None else module.bias.detach(), None, None, norm
+    real = _ops.forward(*arguments)
+    traced = _ops.forward(*(a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments))
+    assert [a.shape for a in traced] == [a.shape for a in real]
+
+
 def test_the_profiler_names_the_operators():
     module, shape = module_of("layer_norm")
     with torch.profiler.profile() as profile:

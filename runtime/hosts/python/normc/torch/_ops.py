@@ -5,6 +5,7 @@ vmap the rows of a batch are just more rows where statistics are of a row, and o
 """
 
 import functools
+import math
 
 import torch
 
@@ -96,10 +97,9 @@ def _like(x, norm, dtype=None):
 
 def _sizes(x, norm):
     features = int(norm[norm.index("[") : norm.index("]")].strip("[]").replace("*", "").strip("x"))
-    segments = x.shape[0] if is_segmented(norm) else 1
-    count = x.numel() // features
-    rows = count // segments if is_segmented(norm) else count
-    return {"segments": segments, "rows": rows, "features": features}
+    segmented = is_segmented(norm)
+    rows = math.prod(x.shape[1:] if segmented else x.shape) // features
+    return {"segments": x.shape[0] if segmented else 1, "rows": rows, "features": features}
 
 
 def _fields(fields, x, norm):
