@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pathlib
 
 import normc
 import normc.torch as nt
@@ -104,6 +105,23 @@ def test_a_group_norm_without_kernels_is_left(no_compiler):
     reason = "no package has its kernels; normc-compiler makes them"
     assert report.replaced == ["1"] and report.left == {"0": reason, "2": reason}
     assert model(data_of((2, 64, 5))).shape == (2, 64, 5)
+
+
+def norms_of(width):
+    n = torch.nn
+    return n.Sequential(n.LayerNorm(width), n.RMSNorm(width), n.BatchNorm1d(width), n.BatchNorm2d(width),
+                        n.InstanceNorm1d(width, affine=True), n.LayerNorm(width, elementwise_affine=False))
+
+
+def test_norms_without_kernels_of_parameters_of_16_bits_are_left(no_compiler):
+    assert nt.replace(norms_of(38), strict=True).replaced == list("012345")
+    is_wheel = (pathlib.Path(normc.__file__).parent / "packages" / "rows-bf16.npk").exists()
+    reason = "no package has its kernels; normc-compiler makes them"
+    assert nt.replace(norms_of(38).bfloat16()).left == ({} if is_wheel else dict.fromkeys("01234", reason))
+
+
+def test_norms_with_parameters_of_16_bits_are_replaced_with_the_compiler():
+    assert nt.replace(norms_of(38)[:2].bfloat16(), strict=True).replaced == ["0", "1"]
 
 
 def test_a_group_norm_of_any_groups_is_replaced_with_the_compiler():

@@ -9,7 +9,7 @@ import re
 import torch
 
 from . import _modules, _ops, _residuals, _rms
-from .functional import segment_text
+from .functional import batch_text, rms_epsilon, row_text, segment_text
 
 _TYPES = {
     getattr(torch.nn, name): getattr(_modules, name)
@@ -51,6 +51,27 @@ def _is_own(module):
     return re.search("rms_?norm", type(module).__name__, re.IGNORECASE) and not isinstance(module, (torch.nn.RMSNorm, *_OURS))
 
 
+def _text_for(module, x):
+    """Returns the text of a norm of torch.nn with data as x; its numbers matter to no kernel."""
+    if isinstance(module, torch.nn.GroupNorm):
+        return segment_text("group_norm_segment", module.num_channels, module.eps, module.num_groups)
+    if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm):
+        return segment_text("instance_norm", module.num_features, module.eps)
+    if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+        return batch_text(module.num_features, 2 if isinstance(module, torch.nn.BatchNorm1d) else 4, 0.0, module.eps)
+    name = "rms_norm" if isinstance(module, torch.nn.RMSNorm) else "layer_norm"
+    return row_text(name, module.normalized_shape, rms_epsilon(x) if module.eps is None else module.eps)
+
+
+def _has_kernels(module):
+    """True if there are kernels of a norm of torch.nn with data of the type of its parameters. Packages have them for any
+    number of features, but for one number of groups alone, and not all have them for parameters of 16 bits."""
+    like = torch.empty(0, dtype=getattr(module.weight, "dtype", None), device="cpu")
+    types = _ops.types_of(like, module.weight)
+    of_16_bits = types[1] != "" and module.weight.device.type == "cpu"
+    return not (of_16_bits or isinstance(module, torch.nn.GroupNorm)) or _ops.served(_text_for(module, like), types)
+
+
 def _class_for(module):
     """Returns the class that a norm becomes, or the reason to leave it."""
     if isinstance(module, _OURS):
@@ -71,16 +92,11 @@ def _class_for(module):
         return made
     if type(module) not in _TYPES:
         return named
-    if isinstance(module, torch.nn.GroupNorm):  # packages have one number of groups
-        text = segment_text("group_norm_segment", module.num_channels, module.eps, module.num_groups)
-        like = torch.empty(0, dtype=getattr(module.weight, "dtype", None), device="cpu")
-        if not _ops.served(text, _ops.types_of(like, module.weight)):
-            return _NO_KERNELS
     if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None and module.track_running_stats:
         return "momentum=None, a plain mean of all steps, is torch's"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
         return "running statistics of instances are torch's"
-    return _TYPES[type(module)]
+    return _TYPES[type(module)] if _has_kernels(module) else _NO_KERNELS
 
 
 class _Rewritten:
