@@ -28,6 +28,21 @@ def test_a_file_that_is_built_in_has_all_instruction_sets(tmp_path):
     assert set(targets) == {"x86-64-v3,x86-64-v4", "sm_80,sm_90,sm_100"}
     files = [line[line.index("-o") + 1] for line in lines]
     assert len(set(files)) == len(files)
+    channels_last = [line for line in lines if "batch_norm_unbiased" in line and "--segmented" in line]
+    assert {entry for line in channels_last for entry in line[line.index("--entry") + 1].split(",")} == {
+        "forward", "backward", "infer", "infer_backward", "forward_reduce", "forward_apply", "backward_reduce",
+        "backward_apply"}
+
+
+def test_batch_norm_of_channels_last_needs_no_compiler():
+    x = data_of((2, 37, 3, 2)).to(memory_format=torch.channels_last).requires_grad_()
+    normc.compiler("")
+    try:
+        module = nt.BatchNorm2d(37)
+        module(x).sum().backward()
+        module.eval()(x).sum().backward()
+    finally:
+        normc.compiler(os.environ["NORMC_TEST_COMPILER"], os.environ["NORMC_TEST_CACHE"])
 
 
 def cached(tmp_path):
