@@ -143,6 +143,25 @@ def one_of_two():
     dist.destroy_process_group()
 
 
+def test_a_synchronised_model_trains_in_ddp(one_of_two):
+    model = nt.synchronise(torch.nn.Sequential(torch.nn.Linear(FEATURES, FEATURES), nt.BatchNorm1d(FEATURES)))
+    torch.nn.parallel.DistributedDataParallel(model)(rows(0)).square().sum().backward()
+    assert model[1].num_batches_tracked == 1 and model[1].weight.grad.any()
+
+
+def test_a_sync_batch_norm_is_made_as_torch_s():
+    ours, theirs = (kind(FEATURES, 1e-3, 0.3, True, True, None) for kind in (nt.SyncBatchNorm, torch.nn.SyncBatchNorm))
+    assert repr(ours) == repr(theirs) and list(ours.state_dict()) == list(theirs.state_dict())
+    torch.testing.assert_close(ours(rows(0)), theirs(rows(0)), rtol=2e-5, atol=2e-5)
+    with pytest.raises(ValueError, match="expected at least 2D input"):
+        ours(torch.ones(FEATURES))
+
+
+def test_a_plain_mean_over_ranks_is_torch_s(one_of_two):
+    with pytest.raises(ValueError, match="SyncBatchNorm expected input tensor to be on GPU"):
+        nt.synchronise(nt.BatchNorm1d(FEATURES, momentum=None))(rows(0))
+
+
 def rows(step):
     return data(step, torch.float32)[0]
 

@@ -126,16 +126,25 @@ def _name_of(group):
     return (group or torch.distributed.group.WORLD).group_name
 
 
-class SyncBatchNorm(_BatchNorm, torch.nn.SyncBatchNorm):
-    """As torch.nn.SyncBatchNorm, on any backend of torch.distributed and on CPUs. Ranks may have different numbers
-    of rows, or none. `deterministic`: ranks gather all sums and add them in their order, so that statistics have
-    the same bits on all ranks whatever the backend does; by default the backend adds."""
+class SyncBatchNorm(_BatchNorm, torch.nn.modules.batchnorm._BatchNorm):
+    """As torch.nn.SyncBatchNorm, on any backend of torch.distributed and on CPUs. It is no subclass of that, which
+    DistributedDataParallel refuses on CPUs. Ranks may have different numbers of rows, or none. `deterministic`: ranks
+    gather all sums and add them in their order, so that statistics have the same bits on all ranks whatever the backend
+    does; by default the backend adds. `more`: what this version of torch has beside these, as bias=False."""
 
     deterministic = False
+    _check_input_dim = torch.nn.SyncBatchNorm._check_input_dim
+    _check_non_zero_input_channels = torch.nn.SyncBatchNorm._check_non_zero_input_channels
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
+                 device=None, dtype=None, **more):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, **more)
+        self.process_group = process_group
 
     def forward(self, input):
-        plain_mean = self.momentum is None and self.track_running_stats
-        if not self.training or plain_mean or _is_alone(self.process_group):
+        if self.momentum is None and self.track_running_stats:
+            return torch.nn.SyncBatchNorm.forward(self, input)
+        if not self.training or _is_alone(self.process_group):
             return super().forward(input)
         self._check_input_dim(input)
         self._check_features(input)
