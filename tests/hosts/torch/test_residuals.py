@@ -216,11 +216,32 @@ def test_a_norm_that_does_more_is_called(change):
     (torch.ones(5, WIDTH), torch.ones(WIDTH)),
     (torch.ones(5, WIDTH), 1.0),
     (torch.ones(5, WIDTH), torch.ones(5, WIDTH, dtype=torch.bfloat16)),
-], ids=["broadcast", "number", "types"])
+    (torch.ones(WIDTH, 5).t(), torch.ones(5, WIDTH)),
+], ids=["broadcast", "number", "types", "transposed"])
 def test_other_sums_are_made_apart(a, b):
     norm = nt.LayerNorm(WIDTH)
     y, h = _residuals.add_norm(a, b, norm)
-    assert torch.equal(h, a + b) and torch.equal(y, norm(a + b))
+    assert torch.equal(h, a + b) and torch.equal(y, norm(a + b)) and h.stride() == (a + b).stride()
+
+
+@pytest.mark.parametrize("b", [torch.ones(3, 5, WIDTH), torch.ones(5, 3, WIDTH).transpose(0, 1)], ids=["plain", "transposed"])
+def test_the_sum_has_the_strides_of_an_addition(b):
+    a = torch.ones(3, 5, WIDTH)
+    assert _residuals.add_norm(a, b, nt.LayerNorm(WIDTH))[1].stride() == (a + b).stride()
+
+
+def test_residuals_false_leaves_the_path_from_the_sum_through_the_norm():
+    class Asked(PreNorm):
+        def forward(self, x):
+            h = x + self.mlp(x)
+            y = self.after(h)
+            return torch.autograd.grad(y[..., 0].sum(), h, allow_unused=True)[0]
+
+    torch.manual_seed(0)
+    theirs, x = Asked(), data_of((3, 5, WIDTH))
+    ours, apart = copy.deepcopy(theirs), copy.deepcopy(theirs)
+    assert list(nt.replace(ours).fused) == ["after"] and not nt.replace(apart, residuals=False).fused
+    assert ours(x) is None and (apart(x) - theirs(x)).abs().max() < 1e-5
 
 
 def in_place(self, x):
@@ -357,8 +378,11 @@ def test_the_package_has_kernels_with_a_residual(no_compiler):
     assert (ours(x) - theirs(x)).abs().max() < 1e-5
 
 
-def test_without_kernels(no_compiler):
-    report = nt.replace(PreNorm(44).bfloat16())  # parameters of 16 bits are in wheels alone
+def test_without_kernels(request):
+    nt.replace(PreNorm(52).bfloat16(), residuals=False)  # parameters of 16 bits are in wheels alone; these are compiled
+    request.getfixturevalue("no_compiler")
+    report = nt.replace(PreNorm(52).bfloat16())
+    assert report.replaced == ["before", "after"]
     assert report.apart["after"] == "no package has its kernels; normc-compiler makes them" and not report.fused
 
 
