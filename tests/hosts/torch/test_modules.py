@@ -87,6 +87,7 @@ def test_has_the_signature_and_the_state_dict_of_torch(name):
 
     ours, theirs, _, _ = CASES[name]
     assert inspect.signature(ours) == inspect.signature(theirs)
+    assert list(inspect.signature(ours.forward).parameters) == list(inspect.signature(theirs.forward).parameters)
     assert issubclass(ours, theirs)
     a, b, _ = pair(name, torch.float32)
     assert list(a.state_dict()) == list(b.state_dict())

@@ -38,9 +38,9 @@ class RMSNorm(torch.nn.RMSNorm):
     def _normc_residual_form(self, x):
         return self._text("rms_norm_residual", x) if _fits(x, self.normalized_shape) else None
 
-    def forward(self, input):
-        _check_shape(input, self.normalized_shape)
-        return _autograd.normalize(self._text("rms_norm", input), input, self.weight)
+    def forward(self, x):  # not `input`: torch's has this name
+        _check_shape(x, self.normalized_shape)
+        return _autograd.normalize(self._text("rms_norm", x), x, self.weight)
 
     _normc_forward_of_form = forward
 
