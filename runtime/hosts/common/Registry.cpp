@@ -164,6 +164,8 @@ struct Registry::State {
   void openBuiltIn();
   std::optional<Plan> find(const NormText&, const Request&, const std::string& problem, bool& exact,
                            std::string& why);
+  /// Compiles a kernel for the problem, the first time. Returns why there is none; empty if there is one.
+  std::string compileOnce(const NormText&, const std::string& problem);
   Plan make(const NormText&, const Request&);
 };
 
@@ -196,6 +198,7 @@ void Registry::addPackage(const std::string& source, const std::string& path) {
 void Registry::addNorm(const std::string& source, const std::string& path) {
   const std::lock_guard lock(state_.mutex);
   state_.norms[source] = path;
+  state_.compiled.clear();  // what was not compiled without it
 }
 
 void Registry::setCompiler(const std::string& program, const std::string& cache) {
@@ -248,39 +251,44 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
   return found;
 }
 
+std::string Registry::State::compileOnce(const NormText& text, const std::string& problem) {
+  const std::string key = text.source + problem;
+  if (const auto before = compiled.find(key); before != compiled.end()) return before->second;
+  const auto norm = norms.find(text.source);
+  const std::string file = norm == norms.end() ? std::string() : norm->second;
+  Compiler::Result result = compiler.compile(problem, file, text.source);
+  std::unique_ptr<Opened> made = result.error.empty() ? openedOf(result) : nullptr;
+  if (!made && result.error.empty()) {  // a damaged file of the cache
+    fs::remove(result.package);
+    result = compiler.compile(problem, file, text.source);
+    if (result.error.empty()) made = std::make_unique<Opened>(opened(), result.package);
+  }
+  if (result.ran) compiled[key] = result.error;
+  if (!made) {
+    say("could not compile " + problem + ": " + result.error);
+    return result.error;
+  }
+  auto& all = packages[text.source];
+  all.insert(all.begin(), std::move(made));
+  if (result.seconds > 0)
+    say("compiled " + problem + " in " + std::to_string(int(result.seconds * 1000)) + " ms");
+  return {};
+}
+
 Plan Registry::State::make(const NormText& text, const Request& request) {
   const std::string problem =
       text.problem(kEntries[size_t(request.entry)], typesOf(request), request.channelsFirst);
   bool exact;
   std::string why;
   std::optional<Plan> plan = find(text, request, problem, exact, why);
-  const std::string tried = text.source + problem;
-  const auto norm = norms.find(text.source);
-  const bool known = text.source.empty() || norm != norms.end();
-  const auto [asked, isNew] = compiled.try_emplace(tried);
-  if (!isNew && !asked->second.empty()) why = asked->second;
-  if (!exact && request.device.device_type == kDLCPU && isNew) {
+  const bool known = text.source.empty() || norms.contains(text.source);
+  if (!exact && request.device.device_type == kDLCPU) {
     if (!compiler.program.empty() && known) {
-      const std::string file = norm == norms.end() ? std::string() : norm->second;
-      Compiler::Result result = compiler.compile(problem, file, text.source);
-      std::unique_ptr<Opened> made = result.error.empty() ? openedOf(result) : nullptr;
-      if (!made && result.error.empty()) {  // a damaged file of the cache
-        fs::remove(result.package);
-        result = compiler.compile(problem, file, text.source);
-        if (result.error.empty()) made = std::make_unique<Opened>(opened(), result.package);
-      }
-      if (made) {
-        auto& all = packages[text.source];
-        all.insert(all.begin(), std::move(made));
-        if (result.seconds > 0)
-          say("compiled " + problem + " in " + std::to_string(int(result.seconds * 1000)) + " ms");
+      if (const std::string failure = compileOnce(text, problem); !failure.empty())
+        why = failure;
+      else
         plan = find(text, request, problem, exact, why);
-      } else {
-        why = asked->second = result.error;
-        say("could not compile " + problem + ": " + result.error);
-        if (!result.ran) compiled.erase(asked);
-      }
-    } else if (plan) {
+    } else if (plan && compiled.try_emplace(text.source + problem).second) {
       say(problem + " runs a kernel for any number of features; one for " + std::to_string(text.features) +
           " is compiled at first use where the package normc-compiler is installed");
     }

@@ -106,3 +106,16 @@ def test_an_error_of_the_compiler_is_said_each_time():
 def test_a_norm_whose_file_was_not_added_is_named():
     with pytest.raises(RuntimeError, match="this process was not given the file of the norm, 0123abcd; add it"):
         nt.functional.norm("mine#0123abcd[*x8]", data_of((2, 8)))
+
+
+def test_a_norm_is_compiled_after_its_file_is_added(tmp_path):
+    file = tmp_path / "late.norm"
+    file.write_text("norm late {\n  reduce features\n}\n")
+    program = os.environ["NORMC_TEST_COMPILER"]
+    told = "import normc, normc.torch as nt; normc.compiler(%r, %r); print(nt.norm(%r, 8).text)"
+    text = subprocess.run([sys.executable, "-c", told % (program, str(tmp_path), str(file))], check=True, text=True,
+                          capture_output=True).stdout.strip()
+    with pytest.raises(RuntimeError, match="add it before the call"):
+        nt.functional.norm(text, data_of((2, 8)))
+    nt.norm(file, 8)
+    assert nt.functional.norm(text, data_of((2, 8))).shape == (2, 8)
