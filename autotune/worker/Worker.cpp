@@ -139,7 +139,9 @@ Worker::Ended Worker::end(bool hung) {
   if (hung)
     ended.how = "did not answer in time and was ended";
   else if (done < 0)
-    ended.how = "ended, nobody knows how, since this process ignores SIGCHLD or waits for every child";
+    ended.how =
+        "ended with an exit code that is not known, since this process ignores SIGCHLD or waits for every "
+        "child";
   else if (WIFSIGNALED(status))
     ended.how =
         "ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";

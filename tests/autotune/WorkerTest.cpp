@@ -100,7 +100,7 @@ TEST(Worker, AnotherProgramIsNoCandidatesFault) {
   }
 }
 
-TEST(Worker, SaysWhereNobodyCanKnowHowItEnded) {
+TEST(Worker, SaysWhereItsExitCodeIsNotKnown) {
   const auto ended = [](bool first) {
     std::signal(SIGCHLD, SIG_IGN);
     Worker worker(NORMC_WORKER);
@@ -111,8 +111,8 @@ TEST(Worker, SaysWhereNobodyCanKnowHowItEnded) {
       return 1;
     } catch (const Worker::Ended& end) {
       return !first && end.how ==
-                           "ended, nobody knows how, since this process ignores SIGCHLD or waits for every "
-                           "child"
+                           "ended with an exit code that is not known, since this process ignores SIGCHLD or "
+                           "waits for every child"
                  ? 0
                  : 2;
     } catch (const std::runtime_error&) {  // a worker without any answer may never have started

@@ -116,7 +116,7 @@ TEST_F(CommandLine, TheWorkerSaysThatItIsNotForPeople) {
       o.err, "normc-worker takes no arguments: normc tune, normc-bundle and libnormc_tuner start it"));
 }
 
-TEST_F(CommandLine, AnErrorThatNobodyForesawEndsInASentence) {
+TEST_F(CommandLine, AnUnforeseenErrorEndsInASentence) {
   const auto declare = [](CLI::App&) -> Action {
     return [](Output&) -> ExitCode { throw std::runtime_error("the moon is in the way"); };
   };

@@ -133,12 +133,9 @@ TEST(EmulatedAheadInTwoSlabs, HasMbarriersOfEachSlab) {
 /// The tests above prove nothing unless the emulator finds each missing wait.
 TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
-  const auto schedule = llvm::cantFail(
-      codegen::cuda::parseSchedule("resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=3"));
   const auto judged = [&](const Damage& damage) {
-    auto kernel = emulated(problem, schedule, archOf("sm_90"), damage);
-    EXPECT_TRUE(kernel->plan) << kernel->error;
-    return kernel->judge(problem, {.extents = {1, 9, 512}});
+    return judgedWith(damage, problem, "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=3",
+                      {.extents = {1, 9, 512}});
   };
   EXPECT_TRUE(judged({}).ok);
   const gate::Verdict none = judged(replaced("cp\\.async\\.wait_group[^;]*;", ""));
@@ -152,12 +149,9 @@ TEST(EmulatedAheadWait, IsMissedWhereItIsMissing) {
 /// The same for bulk copies: a missing wait, and a piece that the mbarrier does not count.
 TEST(EmulatedBulkWait, IsMissedWhereItIsMissing) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
-  const auto schedule = llvm::cantFail(
-      codegen::cuda::parseSchedule("resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=6"));
   const auto judged = [&](const Damage& damage) {
-    auto kernel = emulated(problem, schedule, archOf("sm_90"), damage);
-    EXPECT_TRUE(kernel->plan) << kernel->error;
-    return kernel->judge(problem, {.extents = {1, 9, 512}});
+    return judgedWith(damage, problem, "resident,threads=64,team=64,vector=4,tile=2,chunks=1,prefetch=6",
+                      {.extents = {1, 9, 512}});
   };
   EXPECT_TRUE(judged({}).ok);
   const gate::Verdict none =

@@ -127,14 +127,12 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 /// A block that sends before the others are known to be there.
-TEST(EmulatedClusterMeeting, ThatNobodyWaitsForIsFound) {
+TEST(EmulatedClusterMeeting, WithoutAWaitIsFound) {
   const Problem problem = *parseProblem("layer_norm:forward@f32[*x1024]", findNorm);
-  const auto schedule = llvm::cantFail(
-      codegen::cuda::parseSchedule("resident,threads=64,team=64,vector=4,tile=2,chunks=2,cluster=2"));
   const auto judged = [&](const Damage& damage) {
-    auto kernel = emulated(problem, schedule, archOf("sm_90"), damage);
-    EXPECT_TRUE(kernel->plan) << kernel->error;
-    return kernel->judge(problem, {.extents = {1, 5, 1024}}).text;
+    return judgedWith(damage, problem, "resident,threads=64,team=64,vector=4,tile=2,chunks=2,cluster=2",
+                      {.extents = {1, 5, 1024}})
+        .text;
   };
   EXPECT_EQ(judged({}), "");
   const std::string text = judged(replaced("barrier\\.cluster\\.wait[^;]*;", ""));

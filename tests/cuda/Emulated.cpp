@@ -11,6 +11,14 @@
 
 namespace normc {
 
+gate::Verdict judgedWith(const Damage& damage, const Problem& problem, const std::string& schedule,
+                         const gate::Trial& trial) {
+  const auto parsed = llvm::cantFail(codegen::cuda::parseSchedule(schedule));
+  const auto kernel = emulated(problem, parsed, archOf("sm_90"), damage);
+  EXPECT_TRUE(kernel->plan) << kernel->error;
+  return kernel->judge(problem, trial);
+}
+
 codegen::cuda::Arch archOf(const std::string& name) { return llvm::cantFail(codegen::cuda::findArch(name)); }
 
 Problem problemOf(const std::string& norm, const std::string& rest) {

@@ -55,6 +55,8 @@ Damage withoutWait(int n);
 std::unique_ptr<Emulated> emulated(const Problem&, const codegen::cuda::Schedule&, const codegen::cuda::Arch&,
                                    const Damage& = {});
 codegen::cuda::Arch archOf(const std::string& name);
+/// Judges one trial of the kernel for sm_90, with a fault.
+gate::Verdict judgedWith(const Damage&, const Problem&, const std::string& schedule, const gate::Trial&);
 /// BatchNorm of rows that are divided by the roots of their groups' mean squares: both phases over rows have
 /// sums of each row.
 inline constexpr const char* kPreScaledNorm = R"(norm pre_scaled_bn {

@@ -98,7 +98,7 @@ std::string verdictWithoutWait(const char* text, int n) {
   return kernel->judge(problem, {.extents = {1, 5, *problem.features}, .placement = {.inPlace = true}}).text;
 }
 
-TEST(EmulatedGridRowsMeeting, ThatNobodyWaitsForIsFound) {
+TEST(EmulatedGridRowsMeeting, WithoutAWaitIsFound) {
   const char *const forward = "layer_norm:forward@f32[*x512]", *const backward =
                                                                    "layer_norm:backward@f32[*x512]";
   EXPECT_EQ(verdictWithoutWait(forward, -1), "");

@@ -99,14 +99,14 @@ TEST(EmulatedMeeting, IsThereWhereItIsNeeded) {
   EXPECT_EQ(verdictOf(kBackward, {}), "");
 }
 
-TEST(EmulatedMeeting, OfSumsThatNobodyWaitsForIsFound) {
+TEST(EmulatedMeeting, OfSumsWithoutAWaitIsFound) {
   for (const char* problem : {kForward, kBackward}) {
     const std::string text = verdictOf(problem, withoutWait(0));
     EXPECT_TRUE(has(text, "uninitialised memory: @k_apply") || has(text, "data race: @k_apply")) << text;
   }
 }
 
-TEST(EmulatedMeeting, BeforeStoresOfStateThatNobodyWaitsForIsARace) {
+TEST(EmulatedMeeting, BeforeStoresOfStateWithoutAWaitIsARace) {
   const std::string text = verdictOf(kForward, withoutWait(1));
   EXPECT_TRUE(has(text, "data race: @k_apply")) << text;
   EXPECT_TRUE(has(text, "state_in")) << text;
@@ -127,7 +127,7 @@ TEST(EmulatedMeeting, OfBlocksThatAreNotThereAtOnceIsADeadlock) {
   EXPECT_TRUE(has(text, "a barrier of all blocks needs a cooperative launch")) << text;
 }
 
-TEST(EmulatedMeeting, OverMemoryThatNobodyClearedIsFound) {
+TEST(EmulatedMeeting, OverMemoryThatIsNotClearedIsFound) {
   const std::string text = verdictOf(kBackward, {.manifest = [](package::Kernel& kernel) {
                                        for (package::Operand& operand : kernel.operands)
                                          if (operand.zeroed()) operand.access = package::Access::Both;

@@ -106,7 +106,7 @@ TEST(EmulatedSharedRows, AreRefusedWhereABlockHasNoRoomForThem) {
 }
 
 /// The tests above prove nothing unless faults are found, as here.
-TEST(EmulatedSharedRows, AreARaceWhereNobodyWaitsForThem) {
+TEST(EmulatedSharedRows, AreARaceWithoutAWait) {
   const Problem problem = *parseProblem("layer_norm:backward@f32[*x512]", findNorm);
   const auto schedule = llvm::cantFail(
       codegen::cuda::parseSchedule("resident,threads=32,team=32,vector=4,tile=1,chunks=1,shared=3"));

@@ -137,7 +137,7 @@ TEST(Cluster, ItsBarrierOrdersWhatCameBeforeTheArrival) {
   EXPECT_TRUE(has(textOfSplitBarrier("", store, kWait, Order::Ascending), "data race"));
 }
 
-TEST(Cluster, ABarrierThatNobodyWaitsForOrdersNothing) {
+TEST(Cluster, ABarrierWithoutAWaitOrdersNothing) {
   const std::string store = "  store float 1.0, ptr addrspace(3) %mine, align 4\n";
   EXPECT_TRUE(
       has(textOfSplitBarrier(store, "", kBarrier, Order::Ascending),

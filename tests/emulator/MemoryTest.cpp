@@ -38,7 +38,7 @@ TEST(MemoryChecks, AnAccessAcrossTheEnd) {
   EXPECT_TRUE(has(run(ir, {}, memory, {y}).text(), "writes 16 bytes at y + 0 (y has 12 bytes)"));
 }
 
-TEST(MemoryChecks, AnAddressOfNobody) {
+TEST(MemoryChecks, AnAddressOfNoAllocation) {
   std::string ir = kernel("ptr addrspace(1) %y", "store float 1.0, ptr addrspace(1) %y, align 4");
   Memory memory;
   EXPECT_TRUE(
@@ -166,7 +166,7 @@ TEST(MemoryChecks, AWriteToReadOnlyMemory) {
   EXPECT_TRUE(run(kCopy, {.block = {4}}, memory, {x, y}).ok());
 }
 
-TEST(MemoryChecks, AReadOfGlobalMemoryThatNobodyWrote) {
+TEST(MemoryChecks, AReadOfGlobalMemoryThatWasNotWritten) {
   Memory memory;
   auto* x = fresh<float>(memory, "x", 4);
   auto* y = fresh<float>(memory, "y", 4);

@@ -381,7 +381,7 @@ TEST(Grid, BlocksOfAClusterMayMeetInItsScope) {
   EXPECT_TRUE(has(text(1), "a scope of .cluster orders the blocks of a cluster alone")) << text(1);
 }
 
-TEST(Grid, AWordThatNobodyClearedIsFoundByWhoWaitsForIt) {
+TEST(Grid, AWordThatIsNotClearedIsFoundByTheWait) {
   Memory memory;
   auto* x = iota<int32_t>(memory, "x", 4);
   auto* arrivals = fresh<int32_t>(memory, "arrivals", 4);

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "dsl/Library.h"
 #include "dsl/Tolerance.h"
-#include "tests/end_to_end/Compiled.h"
+#include "tests/end_to_end/WithClauses.h"
 
 namespace normc {
 namespace {
@@ -88,30 +87,20 @@ TEST(Gate, LeavesOutWhatTheNormHas) {
                                          "dx", "state_out"}));
 }
 
-/// The last norm of a file's text, compiled with its default.
-struct CompiledNorm {
-  Problem problem;
-  std::unique_ptr<Compiled> kernel;
-
-  CompiledNorm(const std::string& norms, const std::string& rest) : problem(read(norms, rest)) {
-    const codegen::cpu::Isa isa = hostIsa();
-    const codegen::Strategy strategy = codegen::cpu::strategies(problem).front();
-    kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa, 1);
-  }
-  static Problem read(const std::string& norms, const std::string& rest) {
-    const auto specs = readNorms(norms, "test.norm");
-    if (!specs) throw std::runtime_error(text(specs.errors()));
-    return *parseProblem(specs->back()->name + rest, [&](std::string_view) { return Result(specs->back()); });
-  }
-};
+/// The problem compiled with its default.
+std::unique_ptr<Compiled> byDefault(const Problem& problem) {
+  const codegen::Strategy strategy = codegen::cpu::strategies(problem).front();
+  return compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
+}
 
 TEST(Gate, FindsAnInputThatACallWrites) {
-  const CompiledNorm norm("norm n from layer_norm {\n}\n", ":forward@f32[*x64]");
-  ASSERT_EQ(norm.kernel->error, "");
+  const Problem problem = problemOf("layer_norm:forward@f32[*x64]");
+  const auto kernel = byDefault(problem);
+  ASSERT_EQ(kernel->error, "");
   const gate::Trial trial{.extents = {1, 5, 64}};
   const auto faultOf = [&](const DLTensor* normc_args::* tensor, const gate::Placement& placement) {
-    const ReferenceCall arguments = *gate::argumentsFor(norm.problem, trial);
-    gate::Call call(norm.kernel->plan, norm.problem, arguments, placement);
+    const ReferenceCall arguments = *gate::argumentsFor(problem, trial);
+    gate::Call call(kernel->plan, problem, arguments, placement);
     return call
         .run([&](const normc_plan* plan, const normc_args* args) {
           const normc_status status = normc_execute(plan, args);
@@ -127,13 +116,16 @@ TEST(Gate, FindsAnInputThatACallWrites) {
 }
 
 TEST(Gate, MissesAnOutputThatTheKernelDoesNotHave) {
-  const std::string norm = "norm n {\n  reduce rows\n  epsilon 1e-5 (mode = outside)\n  backward ";
-  const CompiledNorm frozen(norm + "frozen\n}\n", ":forward@f32[*x64]");
-  ASSERT_EQ(frozen.kernel->error, "");
+  const auto problemOfBackward = [](const std::string& form) {
+    return *problemWith("power_norm_v", "epsilon 1e-5 (mode = outside); backward " + form,
+                        ":forward@f32[*x64]");
+  };
+  const Problem frozen = problemOfBackward("frozen"), exact = problemOfBackward("exact");
+  const auto kernel = byDefault(frozen);
+  ASSERT_EQ(kernel->error, "");
   const gate::Trial trial{.extents = {1, 5, 64}};
-  EXPECT_EQ(gate::judge(frozen.kernel->plan, frozen.problem, trial).text, "");
-  const Problem exact = CompiledNorm::read(norm + "exact\n}\n", ":forward@f32[*x64]");
-  const gate::Verdict verdict = gate::judge(frozen.kernel->plan, exact, trial);
+  EXPECT_EQ(gate::judge(kernel->plan, frozen, trial).text, "");
+  const gate::Verdict verdict = gate::judge(kernel->plan, exact, trial);
   EXPECT_FALSE(verdict.ok);
   EXPECT_NE(verdict.text.find("the kernel has no output saved.second_moment"), std::string::npos)
       << verdict.text;

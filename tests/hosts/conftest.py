@@ -55,3 +55,11 @@ def empty_cache(tmp_path):
     normc.compiler(program, str(tmp_path / "cache"))
     yield
     normc.compiler(program, os.environ["NORMC_TEST_CACHE"])
+
+
+@pytest.fixture
+def no_compiler():
+    """For tests of what the packages alone serve."""
+    normc.compiler("")
+    yield
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], os.environ["NORMC_TEST_CACHE"])

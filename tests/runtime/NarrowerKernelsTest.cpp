@@ -142,7 +142,7 @@ TEST(NarrowerKernels, AreAskedAboutSizesOfThePlanAlone) {
             "FAILED_PRECONDITION: the call has 2 rows; this plan (probe:forward@f32[70x*]) is for 70");
 }
 
-TEST(NarrowerKernels, RefuseFieldsThatNobodyKnows) {
+TEST(NarrowerKernels, RefuseUnknownFields) {
   EXPECT_EQ(refusal([&] { Plan(standard(), kProblem, {.one_kernel = 2}); }),
             "INVALID_ARGUMENT: request.one_kernel is 2; it must be 0 or 1");
   EXPECT_EQ(refusal([&] { Plan(standard(), kProblem, {.reserved = 7}); }),

@@ -1,7 +1,6 @@
 """replace: what it changes, what it leaves, and that a model trains as before."""
 
 import copy
-import os
 import pathlib
 
 import normc
@@ -89,13 +88,6 @@ def test_a_report():
         nt.replace(model, strict=True)
     assert nt.replace(model).replaced == []
     assert str(nt.replace(model)).splitlines()[0] == "0 norms run on normc"
-
-
-@pytest.fixture
-def no_compiler():
-    normc.compiler("")
-    yield
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], os.environ["NORMC_TEST_CACHE"])
 
 
 def test_a_group_norm_without_kernels_is_left(no_compiler):

@@ -3,7 +3,6 @@
 import copy
 import functools
 import linecache
-import os
 import pickle
 
 import normc
@@ -362,13 +361,6 @@ def test_without_residuals():
     report = nt.replace(plain, residuals=False)
     assert report.replaced == ["0.before", "0.after"] and not report.fused and not report.apart
     assert type(plain[0]) is PreNorm
-
-
-@pytest.fixture
-def no_compiler():
-    normc.compiler("")
-    yield
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], os.environ["NORMC_TEST_CACHE"])
 
 
 def test_the_package_has_kernels_with_a_residual(no_compiler):
