@@ -8,13 +8,6 @@ namespace {
 
 Values constant(const Call& call, double value) { return Values(call.statistics(), exact(value)); }
 
-// Returns the value clipped to [low, high]; NaN stays NaN.
-Tracked clipped(Tracked a, double low, double high) {
-  if (a.value < low) return {low, std::max(low, a.magnitude)};
-  if (a.value > high) return {high, std::max(high, a.magnitude)};
-  return a;
-}
-
 // Returns the second moment that divides in step `step`.
 Values dividing(const Call& call, const BatchStatistics& batch, int64_t step) {
   switch (call.spec.divideBy) {
@@ -42,9 +35,9 @@ void renormalize(const Call& call, int64_t step, Applied& applied) {
     const Tracked s = applied.s[i];
     const double ratio = running[i].value / s.value;
     const Tracked r{ratio, ratio * (s.magnitude / s.value)};
-    applied.r[i] = clipped(r, 1 / limit, limit);
+    applied.r[i] = clipped(r, 1 / limit, limit, call.unit());
     if (call.spec.renorm.kind != Renorm::Std) continue;
-    applied.shift[i] = clipped((applied.c[i] - mean[i]) * running[i], -shiftLimit, shiftLimit);
+    applied.shift[i] = clipped((applied.c[i] - mean[i]) * running[i], -shiftLimit, shiftLimit, call.unit());
   }
 }
 

@@ -56,6 +56,17 @@ inline Tracked rounded(Tracked a) {
   return a;
 }
 
+/// Returns the value clipped to [low, high]; NaN stays NaN. An error changes the result only by the part that
+/// reaches across the limit. `unit` is the relative error that the tolerance grants; sums may have twice
+/// that.
+inline Tracked clipped(Tracked a, double low, double high, double unit) {
+  const auto at = [&](double limit) {
+    const double across = a.magnitude - std::abs(a.value - limit) / (2 * unit);
+    return Tracked{limit, std::max(std::abs(limit), across)};
+  };
+  return a.value < low ? at(low) : a.value > high ? at(high) : a;
+}
+
 /// A compensated sum (Neumaier), whose error does not grow with its length, so that it can judge f64 kernels
 /// too.
 class Sum {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "dsl/ReferenceParts.h"
 
@@ -70,8 +71,9 @@ Correction correct(const Call& call, const Values& gradient, const Values& energ
     out.kappa = before;
     Values& after = out.state["nu"];
     for (size_t i = 0; i < before.size(); ++i) {
+      constexpr double kNone = -std::numeric_limits<double>::infinity();
       Tracked gamma = energy[i];
-      if (call.settings.clampGamma) gamma.value = std::min(gamma.value, *call.settings.clampGamma);
+      if (call.settings.clampGamma) gamma = clipped(gamma, kNone, *call.settings.clampGamma, call.unit());
       after.push_back(before[i] - (1 - keep) * (gamma * before[i]) + (1 - keep) * gradient[i]);
     }
   } else {

@@ -328,6 +328,19 @@ TEST(ReferenceMagnitude, OfAFactorCountsOffsetAndScale) {
   EXPECT_NEAR(y.magnitude[0], 2, 1e-2);
 }
 
+TEST(ReferenceMagnitude, OfAClippedValueIsWhatAnErrorMovesAcrossTheLimit) {
+  using reference::clipped, reference::kUnit, reference::Tracked;
+  const auto magnitudeOf = [](Tracked a) { return clipped(a, -2, 2, kUnit).magnitude; };
+  EXPECT_EQ(magnitudeOf({1.5, 1e6}), 1e6) << "it is not clipped";
+  EXPECT_EQ(magnitudeOf({50, 1e6}), 2) << "no error reaches the limit";
+  EXPECT_EQ(magnitudeOf({-50, 1e6}), 2);
+  EXPECT_EQ(magnitudeOf({2 + 1e5 * kUnit, 1e6}), 1e6 - 5e4) << "a part of the error does";
+  EXPECT_EQ(magnitudeOf({-2 - 1e5 * kUnit, 1e6}), 1e6 - 5e4);
+  EXPECT_EQ(magnitudeOf({std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()}),
+            2);
+  EXPECT_TRUE(std::isnan(clipped({std::nan(""), 1}, -2, 2, kUnit).value));
+}
+
 TEST(ReferenceMagnitude, IsNeverBelowTheValue) {
   for (const Spec& spec : activeSpecs()) {
     for (HardInput input :
