@@ -26,9 +26,9 @@ double inverseRoot(const Call& call, double moment) {
 Tracked inverseRoot(const Call& call, Tracked moment) {
   const double value = inverseRoot(call, moment.value);
   Tracked out{value, std::abs(value)};
-  const double error = kUnit * moment.magnitude;
+  const double error = call.unit() * moment.magnitude;
   for (double moved : {moment.value + error, std::max(0.0, moment.value - error)}) {
-    const double movement = std::abs(inverseRoot(call, moved) - value) / kUnit;
+    const double movement = std::abs(inverseRoot(call, moved) - value) / call.unit();
     if (std::isfinite(movement)) out.magnitude = std::max(out.magnitude, movement);
   }
   return out;
@@ -72,23 +72,38 @@ Values ringWith(const Call& call, Values ring, const Values& current, int64_t st
   return ring;
 }
 
+// Returns exp of the mean of logarithms. An error of eps |log q| in log q is a relative error of the same
+// size. The variance of equal values may be 0 or as large as its error: then the mean is 0, or far from it.
+static Tracked geometricMean(const Call& call, const Values& entries) {
+  Sum sum, above, below;
+  double condition = 1;
+  for (const Tracked& entry : entries) {
+    const double error = call.unit() * entry.magnitude, logarithm = std::log(entry.value);
+    sum.add(exact(logarithm));
+    above.add(exact(std::log(entry.value + error)));
+    below.add(exact(std::log(std::max(0.0, entry.value - error))));
+    condition = std::max(condition, std::abs(logarithm));
+    if (entry.value > 0) condition = std::max(condition, entry.magnitude / entry.value);
+  }
+  const auto root = [&](const Sum& logarithms) {
+    return std::exp(logarithms.mean(double(entries.size())).value);
+  };
+  const double value = root(sum), movement = std::max(root(above) - value, value - root(below));
+  return flushed({value, std::max(value > 0 ? value * condition : 0, movement / call.unit())});
+}
+
 Values ringMean(const Call& call, const Values& ring, WindowMean kind) {
-  const bool geometric = kind == WindowMean::Geometric;
-  const double size = static_cast<double>(call.spec.window.size);
+  const int64_t size = call.spec.window.size;
   Values out;
   for (int64_t feature = 0; feature < call.features; ++feature) {
+    Values entries;
     Sum sum;
-    // of exp(mean(log)): an error of eps |log q| in log q is a relative error of the same size
-    double condition = 1;
-    for (int64_t slot = 0; slot < call.spec.window.size; ++slot) {
-      const Tracked entry = ring[slot * call.features + feature];
-      sum.add(geometric ? exact(std::log(entry.value)) : entry);
-      if (geometric) condition = std::max(condition, std::abs(std::log(entry.value)));
-      if (geometric && entry.value > 0) condition = std::max(condition, entry.magnitude / entry.value);
+    for (int64_t slot = 0; slot < size; ++slot) {
+      entries.push_back(ring[slot * call.features + feature]);
+      sum.add(entries.back());
     }
-    const Tracked mean = sum.mean(size);
-    const double root = std::exp(mean.value);
-    out.push_back(geometric ? flushed({root, root > 0 ? root * condition : 0}) : mean);
+    out.push_back(kind == WindowMean::Geometric ? geometricMean(call, entries)
+                                                : sum.mean(static_cast<double>(size)));
   }
   return out;
 }

@@ -280,10 +280,26 @@ TEST(ReferenceMagnitude, OfAProductOfVanishingSumsDoesNotVanish) {
 TEST(ReferenceMagnitude, OfARootCoversTheSmallestMoment) {
   Spec spec = layerNorm();
   spec.epsilon = 1e-20;
-  const Quantity rstd = Layer(spec, {1, 1, 2}).forward({1000, 1000.0004}).outputs.at("saved.rstd");
-  EXPECT_NEAR(rstd.value[0], 5000, 1);
+  Layer layer(spec, {1, 1, 2});
+  layer.problem.data = layer.problem.params = DType::F32;
+  const Quantity rstd = layer.forward({1000, 1000 + 0x7p-14}).outputs.at("saved.rstd");
+  EXPECT_NEAR(rstd.value[0], 4681, 1);
   EXPECT_GT(rstd.magnitude[0] * reference::kUnit, 0.4 * rstd.value[0]);
   EXPECT_LT(rstd.magnitude[0] * reference::kUnit, rstd.value[0]);
+}
+
+// Three values of 1000: their variance is 0, and in f32 as much as the square of a rounding.
+TEST(ReferenceMagnitude, OfAGeometricMeanCoversAVarianceThatMayBeZero) {
+  Spec spec = batchNorm();
+  spec.divideBy = DivideBy::Window;
+  spec.window = {.size = 2, .mean = WindowMean::Geometric};
+  Layer layer(spec, {1, 3, 1});
+  layer.problem.data = layer.problem.params = DType::F32;
+  layer.call.state["step"] = {20}, layer.call.state["window_psi2"] = {1, 1};
+  const Quantity rstd = layer.forward({1000, 1000, 1000}).outputs.at("saved.rstd");
+  EXPECT_NEAR(rstd.value[0], 1 / std::sqrt(spec.epsilon), 1e-9) << "one of two moments is 0";
+  const double rounding = 1000 * 0x1p-24, mean = rounding;  // the root of 1 and of its square
+  EXPECT_GT(rstd.magnitude[0] * reference::kUnit, rstd.value[0] - 1 / std::sqrt(mean + spec.epsilon));
 }
 
 TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
