@@ -23,8 +23,9 @@ Expr product(Expr a, Expr b) { return strict(a.type(), Call::strict_mul, a, b); 
 Expr quotient(Expr a, Expr b) { return strict(a.type(), Call::strict_div, a, b); }
 Expr negative(Expr a) { return difference(make_const(a.type(), -0.0), a); }
 static Expr less(Expr a, Expr b) { return strict(Bool(), Call::strict_lt, a, b); }
-static Expr atMost(Expr a, Expr b) { return strict(Bool(), Call::strict_le, a, b); }
 static Expr equal(Expr a, Expr b) { return strict(Bool(), Call::strict_eq, a, b); }
+/// Halide 21's strict_le is true for a NaN.
+static Expr atMost(Expr a, Expr b) { return less(a, b) || equal(a, b); }
 
 /// LLVM's intrinsic, lane by lane: for the few products that need a single rounding.
 static Expr exactlyFused(Expr a, Expr b, Expr c) {
