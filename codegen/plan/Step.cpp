@@ -56,15 +56,16 @@ static Num isSlot(KernelBuilder& k, Value position, Value slot) {
   return {&k, arith::CmpIOp::create(k.ops(), k.loc(), arith::CmpIPredicate::eq, here.value, slot)};
 }
 
-/// Returns the mean over the window, with `current` in place of the slot that it will overwrite.
+/// Returns the mean over the window, with `current` in place of the slot that it will overwrite. Its sum is
+/// f64: in f32 each addition behind an outlier would cost half an ulp of it.
 Num Step::windowMean(StringRef ring, const Position& step, Num current, WindowMean mean) {
   bool geometric = mean == WindowMean::Geometric;
-  Nums total = k_.fold(Axis::Window, spec_.window.size, {k_.stateIn(ring)}, {k_.constant(0)},
+  Nums total = k_.fold(Axis::Window, spec_.window.size, {k_.stateIn(ring)}, {k_.wideConstant(0)},
                        [&](Value at, const Nums& sum, const Nums& old) {
                          Num value = select(isSlot(k_, at, step.slot), current, old[0]);
-                         return Nums{sum[0] + (geometric ? log(value) : value)};
+                         return Nums{sum[0] + k_.widen(geometric ? log(value) : value)};
                        });
-  Num average = total[0] * (1.0 / static_cast<double>(spec_.window.size));
+  Num average = k_.narrow(total[0]) * (1.0 / static_cast<double>(spec_.window.size));
   return geometric ? exp(average) : average;
 }
 
