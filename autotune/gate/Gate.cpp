@@ -3,33 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
 
 #include "autotune/gate/OverRanks.h"
 #include "dsl/Tolerance.h"
 #include "runtime/abi/Numbers.h"
 
 namespace normc::gate {
-
-std::string Trial::text(const Problem& problem) const {
-  std::string t = extents.segments > 1 ? std::to_string(extents.segments) + "x" : "";
-  t += std::to_string(extents.rows) + "x" + std::to_string(extents.features) + " " + std::string(name(data));
-  auto add = [&](const char* key, int64_t value) {
-    if (value) t += " " + std::string(key) + "=" + std::to_string(value);
-  };
-  add("step", step);
-  if (farState) t += " far_state";
-  add("row_padding", placement.rowPadding), add("segment_padding", placement.segmentPadding);
-  add("misalign", placement.misalign), add("skew", placement.skew);
-  if (placement.reversed) t += " reversed";
-  if (placement.inPlace) t += " in_place";
-  if (!placement.stateInPlace) t += " state_apart";
-  if (placement.guardPages) t += " guard_pages";
-  for (const std::string& output : placement.leaveOut) t += " without_" + output;
-  if (problem.mask) t += " mask=" + std::string(name(mask));
-  if (nanPadding) t += " nan_padding";
-  return t + " seed=" + std::to_string(seed);
-}
 
 /// Moves running statistics to both sides of those of the batch, or not at all: moments and means in every
 /// combination, in nine features.
@@ -191,6 +170,7 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
   ReferenceCall call;
   const Extents& e = call.extents = trial.extents;
   const Spec& spec = *problem.spec;
+  call.numbers = trial.numbers;
   call.x = inputValues(problem, trial, e);
   if (spec.scale) call.scale = normalValues(e.features, problem.params, trial.seed + 1, 1, 0.5);
   if (spec.bias) call.bias = normalValues(e.features, problem.params, trial.seed + 2);
@@ -233,8 +213,11 @@ Result<Question> questionFor(const Problem& problem, const Trial& trial) {
   return Question{trial, *std::move(arguments), *std::move(want)};
 }
 
-static std::string failureText(const Problem& problem, const Trial& trial, const std::string& why) {
-  return problem.text() + " on " + trial.text(problem) + ": " + why;
+static std::string failureText(const normc_plan* plan, const Problem& problem, const Trial& trial,
+                               const std::string& why) {
+  double largeBytes = 1;
+  const bool large = normc_plan_number(plan, kLargeNumber.data(), &largeBytes) == NORMC_OK && largeBytes == 0;
+  return problem.text() + " on " + trial.text(problem) + (large ? " as a large call" : "") + ": " + why;
 }
 
 Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial, const CudaDevice* where) {
@@ -242,7 +225,7 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Trial& trial
   if (question) return judge(plan, problem, *question, where);
   Verdict verdict;
   verdict.ok = false;
-  verdict.text = failureText(problem, trial, text(question.errors()));
+  verdict.text = failureText(plan, problem, trial, text(question.errors()));
   return verdict;
 }
 
@@ -263,10 +246,15 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
   Verdict verdict;
   auto fail = [&, &trial = trial](const std::string& why) {
     verdict.ok = false;
-    if (verdict.text.empty()) verdict.text = failureText(problem, trial, why);
+    if (verdict.text.empty()) verdict.text = failureText(plan, problem, trial, why);
   };
   Call call(plan, problem, arguments, trial.placement, where);
   CallResult got = call.run();
+  for (const auto& [number, value] : trial.numbers) {
+    double given = 0;
+    if (normc_plan_number(plan, number.c_str(), &given) != NORMC_OK || given != value)
+      got.fault = "the plan's " + number + " is not that of the trial";
+  }
   if (!got.fault.empty()) {
     fail(got.fault);
     return verdict;
@@ -292,88 +280,6 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
   for (const auto& [output, values] : got.outputs)
     if (!sameBits(values, again.outputs[output])) fail(output + " differs from run to run");
   return verdict;
-}
-
-std::vector<normc_number> numbersOfLargeCalls(const normc_plan* plan) {
-  double bytes;
-  if (normc_plan_number(plan, kLargeNumber.data(), &bytes) != NORMC_OK) return {};
-  return {{kLargeNumber.data(), 0}, {kStreamNumber.data(), 0}};
-}
-
-/// The most elements in one segment of a trial.
-static constexpr int64_t kMostElements = 1 << 20;
-/// The most rows of a standard trial.
-static constexpr int64_t kMostRows = 129;
-/// A task of a default schedule has 512 rows at most, of 128 KiB at most. The reference takes about 100 ns
-/// per element.
-static constexpr int64_t kRowsOfManyTasks = 1025, kElementsOfManyTasks = 1 << 20;
-
-/// Returns numbers of steps before a trial: some early and late ones, and those around each limit of the
-/// norm, so that its own step is the last one before the limit, the limit, and the first one behind it.
-static std::set<int64_t> stepsOf(const Spec& spec) {
-  std::set<int64_t> steps{1, 5, 3999, 4000, 20000};
-  const auto around = [&](double limit) {
-    for (const int64_t step : {int64_t(limit) - 2, int64_t(limit) - 1, int64_t(limit)})
-      if (step >= 0) steps.insert(step);
-  };
-  if (spec.warmup) around(spec.warmup->steps);
-  if (spec.renorm.kind != Renorm::None) around(spec.renorm.start);
-  if (spec.divideBy == DivideBy::Window || spec.approximate.nu == Nu::Window)
-    around(double(spec.window.size));
-  return steps;
-}
-
-std::optional<Trial> trialOfManyTasks(const Problem& problem, int64_t features) {
-  const int64_t rows = std::min(kRowsOfManyTasks, kElementsOfManyTasks / std::max<int64_t>(features, 1));
-  if (rows <= kMostRows) return std::nullopt;
-  return Trial{.extents = {1, rows, features}, .step = 2, .seed = 3};
-}
-
-std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
-  std::vector<Trial> trials;
-  bool segmented = problem.segmented, state = problem.spec->running.has_value();
-  // Trials with very long rows have fewer rows, to limit the time and memory of the reference.
-  const int64_t most = std::max<int64_t>(kMostElements / std::max<int64_t>(features, 1), 5);
-  auto extents = [&](int64_t rows, int64_t segments) {
-    return Extents{segmented ? segments : 1, std::min(rows, most), features};
-  };
-  for (HardInput data : allHardInputs()) trials.push_back({.extents = extents(33, 3), .data = data});
-  for (int64_t rows : {int64_t(0), int64_t(1), int64_t(3), int64_t(5), kMostRows})
-    trials.push_back({.extents = extents(rows, 2), .seed = uint64_t(rows) + 2});
-  if (state) {
-    for (int64_t step : stepsOf(*problem.spec)) trials.push_back({.extents = extents(33, 3), .step = step});
-    trials.push_back({.extents = extents(0, 2), .step = 20000});  // the running statistics serve in its place
-  }
-  if (problem.spec->renorm.kind != Renorm::None)  // behind its limits
-    trials.push_back({.extents = extents(33, 3), .step = 20000, .farState = true});
-  if (problem.mask)
-    for (HardMask mask : allHardMasks())
-      trials.push_back(
-          {.extents = extents(37, 3), .data = HardInput::Drift, .mask = mask, .nanPadding = true, .step = 7});
-  Extents odd = extents(21, 2);
-  trials.push_back(
-      {.extents = odd, .step = 3, .placement = {.rowPadding = 3, .segmentPadding = segmented ? 5 : 0}});
-  trials.push_back({.extents = odd, .step = 3, .placement = {.rowPadding = 1, .reversed = true}});
-  trials.push_back(
-      {.extents = odd, .step = 3, .placement = {.rowPadding = 64, .reversed = true}});  // rows stay aligned
-  trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 1}});
-  trials.push_back({.extents = odd, .step = 3, .placement = {.misalign = 2, .skew = 1}});
-  trials.push_back({.extents = odd, .step = 3, .placement = {.inPlace = true, .stateInPlace = false}});
-  if (writesSaved(problem.entry))
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = {"saved", "state_out"}}});
-  if (isBackward(problem.entry)) {
-    const Has has = hasOf(problem);
-    std::vector<std::string> wide, others;
-    for (const TensorInfo& each : kTensorTable)
-      if (each.mayBeLeftOut() && isTaken(each, problem.entry, has))
-        (isXSized(each.tensor, has) ? wide : others).emplace_back(each.name);
-    // A call that leaves out all outputs is refused.
-    if (!others.empty() || (problem.spec->running && problem.parts().writesState()))
-      trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = wide}});
-    others.emplace_back("state_out");
-    trials.push_back({.extents = odd, .step = 3, .placement = {.leaveOut = others}});
-  }
-  return trials;
 }
 
 }  // namespace normc::gate

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autotune/gate/Plans.h"
+
 namespace normc::gate {
 namespace {
 
@@ -17,7 +19,7 @@ class KernelTrials {
       : file_(file), manifest_(file.kernels().at(kernel)), problem_(problem), how_(how) {
     verdict_.kernel = kernel;
     try {
-      makePlans(problem_.text());
+      plans_.emplace([&](const std::vector<normc_number>& numbers) { return planWith(numbers); });
     } catch (const host::Error& error) {  // e.g. it needs more shared memory than the device has
       if (!how_.device) throw;
       verdict_.skipped = error.what();
@@ -29,16 +31,15 @@ class KernelTrials {
 
   void run(Trial trial) {
     const bool shortened = shorten(trial.extents);
-    if (!plan_ || plan_->kernel() != verdict_.kernel) return;  // the runtime would choose another
-    judge(*plan_, trial, shortened);
-    if (large_) judge(*large_, trial, shortened);
+    if (!plans_ || plans_->plan().kernel() != verdict_.kernel) return;  // the runtime would choose another
+    for (const normc_plan* plan : plans_->of(trial)) judge(plan, trial, shortened);
   }
 
   KernelVerdict take() { return std::move(verdict_); }
 
  private:
-  void judge(const host::Plan& plan, const Trial& trial, bool shortened) {
-    Verdict verdict = gate::judge(plan.get(), problem_, trial, how_.device);
+  void judge(const normc_plan* plan, const Trial& trial, bool shortened) {
+    Verdict verdict = gate::judge(plan, problem_, trial, how_.device);
     if (const std::string text = how_.observed(); !text.empty()) {
       verdict.text =
           (verdict.ok ? problem_.text() + " on " + trial.text(problem_) + ":" : verdict.text) + "\n" + text;
@@ -57,16 +58,11 @@ class KernelTrials {
     }
   }
 
-  void makePlans(const std::string& request) {
+  host::Plan planWith(const std::vector<normc_number>& numbers) const {
     normc_request options{.isa_cap = manifest_.isa.c_str(), .one_kernel = 1};
-    if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
-    large_.reset();
-    plan_.emplace(file_.package(), request, options);
-    if (plan_->kernel() != verdict_.kernel) return;
-    const std::vector<normc_number> numbers = numbersOfLargeCalls(plan_->get());
-    if (numbers.empty()) return;
     options.numbers = numbers.data(), options.number_count = numbers.size();
-    large_.emplace(file_.package(), request, options);
+    if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
+    return host::Plan(file_.package(), problem_.text(), options);
   }
   bool shorten(Extents& e) const {
     const int64_t row = std::max<int64_t>(e.segments * e.features, 1);
@@ -79,7 +75,7 @@ class KernelTrials {
   const package::Kernel& manifest_;
   const Problem& problem_;
   const Judging& how_;
-  std::optional<host::Plan> plan_, large_;  ///< large_: takes every call for a large one
+  std::optional<Plans> plans_;  ///< absent where they cannot be made
   KernelVerdict verdict_;
 };
 
@@ -111,6 +107,7 @@ KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& probl
   for (const int64_t count : counts) {
     std::vector<Trial> list = standardTrials(problem, count);
     if (const auto many = trialOfManyTasks(problem, count)) list.push_back(*many);
+    for (Trial& trial : trialsOfNumbers(problem, count)) list.push_back(std::move(trial));
     for (const Trial& trial : list) {
       if (!trials.open() || how.stop()) return trials.take();
       trials.run(trial);

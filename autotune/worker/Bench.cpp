@@ -95,6 +95,18 @@ void Bench::begin(const Json& task) {
   context_ = std::make_unique<host::Context>(options);
 }
 
+std::vector<gate::Trial> Bench::trials() const {
+  std::vector<gate::Trial> trials = gate::standardTrials(problem_, extents_.features);
+  for (gate::Trial& trial : gate::trialsOfNumbers(problem_, extents_.features))
+    trials.push_back(std::move(trial));
+  // The timed sizes are a trial too, limited by the speed of the reference.
+  gate::Trial timed{.extents = extents_, .step = 10000};
+  const int64_t row = std::max<int64_t>(extents_.segments * extents_.features, 1);
+  timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
+  trials.push_back(timed);
+  return trials;
+}
+
 /// Limits the memory of this process, so that a candidate that allocates without bound ends only this
 /// process.
 void Bench::limitMemory(int64_t forBuffers) const {
@@ -102,7 +114,7 @@ void Bench::limitMemory(int64_t forBuffers) const {
   std::ifstream("/proc/self/statm") >> pages;
   // Each question of the gate keeps up to eight tensors of doubles.
   int64_t asked = 0;
-  for (const gate::Trial& trial : gate::standardTrials(problem_, extents_.features))
+  for (const gate::Trial& trial : trials())
     asked +=
         trial.extents.segments * trial.extents.rows * trial.extents.features * int64_t(8 * sizeof(double));
   const int64_t spare = asked + (int64_t(2) << 30) + threads_ * (int64_t(128) << 20);
@@ -123,9 +135,8 @@ void Bench::load(const Json& request) {
   if (!context_) throw std::runtime_error("a candidate is loaded for a task; send the task first");
   Candidate candidate;
   candidate.package = std::make_unique<host::Package>(*context_, request.at("package").get<std::string>());
-  candidate.plan = std::make_unique<host::Plan>(plan(*candidate.package));
-  if (const auto numbers = gate::numbersOfLargeCalls(candidate.plan->get()); !numbers.empty())
-    candidate.large = std::make_unique<host::Plan>(plan(*candidate.package, numbers));
+  candidate.plans = std::make_unique<gate::Plans>(
+      [this, &package = *candidate.package](const auto& numbers) { return plan(package, numbers); });
   if (!buffers_) {
     const int64_t bytes = measure::Buffers::bytesOfSet(problem_, extents_);
     const bool cold = policy_ == measure::Policy::Cold;
@@ -133,7 +144,7 @@ void Bench::load(const Json& request) {
                      : cold   ? measure::coldSets(*device_, bytes)
                               : 1;
     if (!device_) limitMemory(2 * bytes * sets);  // a CUDA driver reserves large address ranges
-    buffers_ = std::make_unique<measure::Buffers>(*candidate.plan, problem_, extents_,
+    buffers_ = std::make_unique<measure::Buffers>(candidate.plans->plan(), problem_, extents_,
                                                   measure::BufferOptions{.sets = sets, .scatter = scatter_},
                                                   device_.get());
     if (policy_ == measure::Policy::Pipeline && !device_)
@@ -151,12 +162,7 @@ Bench::Candidate& Bench::candidate(const Json& name) {
 }
 
 void Bench::makeQuestions() {
-  std::vector<gate::Trial> trials = gate::standardTrials(problem_, extents_.features);
-  // The timed sizes are a trial too, limited by the speed of the reference.
-  gate::Trial timed{.extents = extents_, .step = 10000};
-  const int64_t row = std::max<int64_t>(extents_.segments * extents_.features, 1);
-  timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
-  trials.push_back(timed);
+  std::vector<gate::Trial> trials = this->trials();
   std::vector<std::optional<Result<gate::Question>>> asked(trials.size());
   std::atomic<size_t> next = 0;
   const auto ask = [&] {
@@ -185,16 +191,15 @@ bool Bench::isFirst(const gate::Question& question) const {
 }
 
 Json Bench::gate(const Json& request) {
-  const Candidate& judged = candidate(request.at("name"));
+  Candidate& judged = candidate(request.at("name"));
   if (questions_.empty()) makeQuestions();
   double worst = 0;
   int64_t trials = 0;
   const std::string part = request.value("part", "all");
   for (const gate::Question& question : questions_) {
     if (part != "all" && isFirst(question) != (part == "first")) continue;
-    for (const auto& plan : {judged.plan.get(), judged.large.get()}) {
-      if (!plan) continue;
-      const gate::Verdict verdict = gate::judge(plan->get(), problem_, question, device_.get());
+    for (const normc_plan* plan : judged.plans->of(question.trial)) {
+      const gate::Verdict verdict = gate::judge(plan, problem_, question, device_.get());
       ++trials;
       if (!verdict.ok) return {{"trials", trials}, {"worst", worst}, {"failure", firstLines(verdict.text)}};
       worst = std::max(worst, verdict.worstRatio);

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "autotune/gate/Gate.h"
+#include "autotune/gate/Plans.h"
 #include "autotune/measure/Copy.h"
 #include "autotune/measure/CudaRoof.h"
 #include "autotune/measure/Machine.h"
@@ -48,8 +49,7 @@ class Bench {
  private:
   struct Candidate {
     std::unique_ptr<host::Package> package;
-    /// Plans for the gate. `large` treats every call as large; null if the kernel has no such variant.
-    std::unique_ptr<host::Plan> plan, large;
+    std::unique_ptr<gate::Plans> plans;  ///< for the gate
     std::unique_ptr<measure::Subject> subject;
     std::function<double()> take;  ///< takes a sample; made when the candidate is first timed
   };
@@ -66,6 +66,7 @@ class Bench {
   double roofSeconds(const measure::Traffic&);
   Candidate& candidate(const Json& name);
   std::function<double()> sampler(Candidate&);
+  std::vector<gate::Trial> trials() const;  ///< of the gate
   void makeQuestions();
   bool isFirst(const gate::Question&) const;
   void limitMemory(int64_t forBuffers) const;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "autotune/gate/Gate.h"
+#include "autotune/gate/Plans.h"
 #include "autotune/search/Search.h"
 #include "dsl/Library.h"
 #include "dsl/Tolerance.h"

@@ -67,13 +67,6 @@ Damage withoutWait(int n) {
   }};
 }
 
-Emulated::~Emulated() {
-  normc_plan_destroy(plan);
-  normc_package_destroy(package);
-  normc_context_destroy(context);
-  device.reset();
-}
-
 static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Schedule& schedule,
                     const codegen::cuda::Arch& arch, const Damage& damage) {
   auto driver = emulator::EmulatedDriver::open(NORMC_FAKE_CUDA, int(arch.number / 10), int(arch.number % 10));
@@ -101,14 +94,19 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   writer.addKernel(e.manifest);
   const std::string bytes = writer.bytes();
 
-  normc_context_options contextOptions{
-      .struct_size = sizeof contextOptions, .max_threads = 1, .cuda_library = NORMC_FAKE_CUDA};
-  const std::string text = problem.text();
-  normc_request request{.struct_size = sizeof request, .problem = text.c_str(), .device_type = kDLCUDA};
-  if (normc_context_create(&contextOptions, &e.context) != NORMC_OK ||
-      normc_package_open_memory(e.context, bytes.data(), bytes.size(), &e.package) != NORMC_OK ||
-      normc_plan_create(e.package, &request, &e.plan) != NORMC_OK)
-    return void(e.error = normc_last_error());
+  normc_context_options options{.max_threads = 1, .cuda_library = NORMC_FAKE_CUDA};
+  try {
+    e.context.emplace(options);
+    e.package.emplace(*e.context, bytes.data(), bytes.size());
+    e.plans.emplace([&package = *e.package, text = problem.text()](const std::vector<normc_number>& numbers) {
+      normc_request request = host::onCuda();
+      request.numbers = numbers.data(), request.number_count = numbers.size();
+      return host::Plan(package, text, request);
+    });
+  } catch (const host::Error& error) {
+    return void(e.error = error.what());
+  }
+  e.plan = e.plans->plan().get();
   e.device = std::make_unique<gate::CudaDevice>(0, NORMC_FAKE_CUDA);
 }
 
@@ -154,13 +152,14 @@ gate::Verdict Emulated::judge(const Problem& problem, const gate::Trial& trial) 
 gate::Verdict Emulated::judge(const Problem& problem, const gate::Question& question) {
   using emulator::Order;
   const emulator::Options first = driver->options;
-  gate::Verdict verdict = gate::judge(plan, problem, question, device.get(), [&] {
-    emulator::Options& second = driver->options;
-    if (first.order == Order::Random)
-      ++second.seed;
-    else
-      second.order = first.order == Order::Ascending ? Order::Descending : Order::Ascending;
-  });
+  gate::Verdict verdict =
+      gate::judge(plans->of(question.trial).front(), problem, question, device.get(), [&] {
+        emulator::Options& second = driver->options;
+        if (first.order == Order::Random)
+          ++second.seed;
+        else
+          second.order = first.order == Order::Ascending ? Order::Descending : Order::Ascending;
+      });
   driver->options = first;
   launches = driver->takeLaunches();
   for (const auto& launched : launches) {

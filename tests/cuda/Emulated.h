@@ -4,24 +4,25 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/gate/Gate.h"
+#include "autotune/gate/Plans.h"
 #include "codegen/emulator/EmulatedDriver.h"
 #include "codegen/targets/cuda/Compile.h"
-#include "runtime/normc.h"
 
 namespace normc {
 
 struct Emulated {
-  ~Emulated();
   std::unique_ptr<emulator::EmulatedDriver> driver;
-  normc_context* context = nullptr;
-  normc_package* package = nullptr;
-  normc_plan* plan = nullptr;
   std::unique_ptr<gate::CudaDevice> device;
+  std::optional<host::Context> context;
+  std::optional<host::Package> package;
+  std::optional<gate::Plans> plans;
+  const normc_plan* plan = nullptr;
   package::Kernel manifest;
   std::string error;
 

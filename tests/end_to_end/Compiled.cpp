@@ -9,13 +9,6 @@
 
 namespace normc {
 
-Compiled::~Compiled() {
-  normc_plan_destroy(large);
-  normc_plan_destroy(plan);
-  normc_package_destroy(package);
-  normc_context_destroy(context);
-}
-
 codegen::cpu::Isa hostIsa() { return llvm::cantFail(codegen::cpu::findIsa("host")); }
 
 Problem problemOf(const std::string& text) {
@@ -58,26 +51,39 @@ std::unique_ptr<Compiled> compiled(const Problem& problem, const codegen::Target
 std::unique_ptr<Compiled> opened(const Problem& problem, const std::string& package, int threads) {
   auto result = std::make_unique<Compiled>();
   normc_context_options options{};
-  options.struct_size = sizeof options;
   options.max_threads = threads;
-  std::string text = problem.text();
-  normc_request request{};
-  request.struct_size = sizeof request;
-  request.problem = text.c_str();
-  request.max_threads = threads;
-  if (normc_context_create(&options, &result->context) != NORMC_OK ||
-      normc_package_open_memory(result->context, package.data(), package.size(), &result->package) !=
-          NORMC_OK ||
-      normc_plan_create(result->package, &request, &result->plan) != NORMC_OK)
-    result->error = normc_last_error();
-  if (!result->error.empty()) return result;
-  const std::vector<normc_number> numbers = gate::numbersOfLargeCalls(result->plan);
-  if (numbers.empty()) return result;
-  request.numbers = numbers.data();
-  request.number_count = numbers.size();
-  if (normc_plan_create(result->package, &request, &result->large) != NORMC_OK)
-    result->error = normc_last_error();
+  try {
+    result->context.emplace(options);
+    result->package.emplace(*result->context, package.data(), package.size());
+    result->plans.emplace([&package = *result->package, text = problem.text(),
+                           threads](const std::vector<normc_number>& numbers) {
+      normc_request request{};
+      request.numbers = numbers.data(), request.number_count = numbers.size();
+      request.max_threads = threads;
+      return host::Plan(package, text, request);
+    });
+  } catch (const host::Error& error) {
+    result->error = error.what();
+    return result;
+  }
+  result->plan = result->plans->plan().get();
+  if (const host::Plan* large = result->plans->large()) result->large = large->get();
   return result;
+}
+
+gate::Verdict Compiled::judge(const Problem& problem, const gate::Question& question) {
+  if (!plans) return {.ok = false, .text = error};
+  std::vector<gate::Verdict> verdicts;
+  for (const normc_plan* each : plans->of(question.trial)) {
+    verdicts.push_back(gate::judge(each, problem, question));
+    if (!verdicts.back().ok) return verdicts.back();
+  }
+  return verdicts.front();
+}
+
+gate::Verdict Compiled::judge(const Problem& problem, const gate::Trial& trial) {
+  const auto question = gate::questionFor(problem, trial);
+  return question ? judge(problem, *question) : gate::Verdict{.ok = false, .text = text(question.errors())};
 }
 
 }  // namespace normc

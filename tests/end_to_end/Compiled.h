@@ -2,26 +2,31 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "autotune/gate/Gate.h"
+#include "autotune/gate/Plans.h"
 #include "codegen/Package.h"
 #include "codegen/targets/cpu/CpuSchedule.h"
 
 namespace normc {
 
-/// Owns package and plan. `error` says what went wrong on the way, in which case `plan` is null.
+/// Owns a kernel's package and plans. `error` says what went wrong on the way, in which case `plan` is null.
 struct Compiled {
-  normc_context* context = nullptr;
-  normc_package* package = nullptr;
-  normc_plan* plan = nullptr;
-  normc_plan* large =
-      nullptr;  ///< takes every call for one that does not fit in caches; null where the kernel knows none
+  std::optional<host::Context> context;
+  std::optional<host::Package> package;
+  std::optional<gate::Plans> plans;
+  const normc_plan* plan = nullptr;
+  const normc_plan* large = nullptr;  ///< takes every call for one that does not fit in caches; null where
+                                      ///< the kernel knows none
   std::string error;
 
-  Compiled() = default;
-  Compiled(const Compiled&) = delete;
-  ~Compiled();
+  /// Judges the kernel as the gate does: with the numbers of the trial, as a small call, and as a large one
+  /// where it knows them. Returns the first verdict that is not good, else that of the small call.
+  gate::Verdict judge(const Problem&, const gate::Question&);
+  gate::Verdict judge(const Problem&, const gate::Trial&);
 };
 
 /// Compiles for the instruction set at hand unless another is named; the plan is

@@ -22,9 +22,8 @@ void judgeDefaults(const Problem& problem, int64_t features, const std::vector<c
         continue;
       }
       ++judged.kernels;
-      for (const normc_plan* plan : {kernel->plan, kernel->large}) {
-        if (!plan) continue;
-        for (const gate::Question& question : standardQuestions(problem, features)) {
+      for (const gate::Question& question : standardQuestions(problem, features)) {
+        for (const normc_plan* plan : kernel->plans->of(question.trial)) {
           const gate::Verdict verdict = gate::judge(plan, problem, question);
           ++judged.trials;
           if (!verdict.ok) judged.wrong.push_back(what + ": " + verdict.text);

@@ -69,8 +69,7 @@ std::string faultOf(const Drawn& d, const codegen::cpu::Isa& isa) {
   const auto kernel = compiled(d.problem, d.schedule, isa);
   if (!kernel->plan) return kernel->error;
   for (const gate::Question& question : standardQuestions(d.problem, d.features))
-    if (const gate::Verdict verdict = gate::judge(kernel->plan, d.problem, question); !verdict.ok)
-      return verdict.text;
+    if (const gate::Verdict verdict = kernel->judge(d.problem, question); !verdict.ok) return verdict.text;
   return "";
 }
 

@@ -25,8 +25,7 @@ TEST_P(Frames, CostNoDigits) {
     for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
-      for (normc_plan* plan : {kernel->plan, kernel->large}) {
-        if (!plan) continue;
+      for (const normc_plan* plan : kernel->plans->of(question->trial)) {
         const gate::Verdict verdict = gate::judge(plan, problem, *question);
         EXPECT_TRUE(verdict.ok) << name << " " << codegen::name(strategy).str() << " " << verdict.text;
         for (const auto& [output, error] : verdict.relativeError)

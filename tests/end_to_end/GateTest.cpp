@@ -5,11 +5,19 @@
 #include <cmath>
 #include <set>
 
+#include "dsl/Numbers.h"
 #include "dsl/Tolerance.h"
+#include "tests/end_to_end/Demand.h"
 #include "tests/end_to_end/WithClauses.h"
 
 namespace normc {
 namespace {
+
+/// The problem compiled with its default.
+std::unique_ptr<Compiled> byDefault(const Problem& problem) {
+  const codegen::Strategy strategy = codegen::cpu::strategies(problem).front();
+  return compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
+}
 
 std::set<int64_t> rowsAsked(int64_t features) {
   std::set<int64_t> rows;
@@ -23,6 +31,40 @@ TEST(Gate, AsksFewerRowsOfVeryLongOnes) {
   EXPECT_EQ(rowsAsked(65536), (std::set<int64_t>{0, 1, 3, 5, 16}))
       << "a million elements keep the reference busy enough";
   EXPECT_EQ(*rowsAsked(int64_t(1) << 24).rbegin(), 5) << "but never fewer than five";
+}
+
+TEST(Gate, TriesEachNumberWithAValueOfItsOwn) {
+  for (const std::string& text : problemsOf({.features = 64})) {
+    const Problem problem = problemOf(text);
+    const std::vector<gate::Trial> trials = gate::trialsOfNumbers(problem, 64);
+    ASSERT_FALSE(trials.empty()) << text;
+    const gate::Numbers& tried = trials.front().numbers;
+    std::set<double> values;
+    for (const Number& number : numbers(*problem.spec, DType::F32)) {
+      SCOPED_TRACE(text + ", " + number.name);
+      const double value = tried.at(number.name);
+      const NumberRange& legal = number.legal;
+      EXPECT_NE(value, number.value);
+      EXPECT_TRUE(values.insert(value).second);
+      EXPECT_TRUE(value >= legal.least && value > legal.above && value < legal.below);
+      EXPECT_TRUE(!legal.whole || value == std::floor(value));
+    }
+    EXPECT_EQ(values.size(), tried.size()) << text;
+    for (const gate::Trial& trial : trials) EXPECT_EQ(trial.numbers, tried) << text;
+  }
+}
+
+TEST(Gate, RefusesAPlanWithOtherNumbersThanTheTrial) {
+  const Problem problem = problemOf("layer_norm:forward@f32[*x64]");
+  const auto kernel = byDefault(problem);
+  ASSERT_EQ(kernel->error, "");
+  const gate::Trial trial = gate::trialsOfNumbers(problem, 64).front();
+  const gate::Verdict verdict = gate::judge(kernel->plan, problem, trial);
+  EXPECT_FALSE(verdict.ok);
+  EXPECT_EQ(verdict.text,
+            "layer_norm:forward@f32[*x64] on 33x64 normal step=3 epsilon=0.25 seed=43: the plan's "
+            "epsilon is not that of the trial");
+  EXPECT_EQ(kernel->judge(problem, trial).text, "");
 }
 
 ReferenceCall argumentsOf(const std::string& problem, const gate::Trial& trial) {
@@ -85,12 +127,6 @@ TEST(Gate, LeavesOutWhatTheNormHas) {
     left.insert(trial.placement.leaveOut.begin(), trial.placement.leaveOut.end());
   EXPECT_EQ(left, (std::set<std::string>{"dgate", "dmod_scale", "dmod_shift", "dresidual", "dresidual_out",
                                          "dx", "state_out"}));
-}
-
-/// The problem compiled with its default.
-std::unique_ptr<Compiled> byDefault(const Problem& problem) {
-  const codegen::Strategy strategy = codegen::cpu::strategies(problem).front();
-  return compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
 }
 
 TEST(Gate, FindsAnInputThatACallWrites) {

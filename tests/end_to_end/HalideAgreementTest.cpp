@@ -66,7 +66,7 @@ void agree(int seed, std::optional<Entry> only = {}) {
   const auto kernel = compiled(d.problem, halideFor(isa), schedule.text());
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (const gate::Question& question : standardQuestions(d.problem, d.features)) {
-    const gate::Verdict verdict = gate::judge(kernel->plan, d.problem, question);
+    const gate::Verdict verdict = kernel->judge(d.problem, question);
     ASSERT_TRUE(verdict.ok) << verdict.text;
   }
 }

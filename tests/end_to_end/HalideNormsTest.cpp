@@ -51,7 +51,7 @@ TEST_P(HalideNorms, PassTheGate) {
   auto kernel = compiled(problem, *target, schedule.text());
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
-    const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+    const gate::Verdict verdict = kernel->judge(problem, question);
     EXPECT_TRUE(verdict.ok) << verdict.text;
   }
 }

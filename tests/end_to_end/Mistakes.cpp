@@ -8,6 +8,7 @@
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
+#include "dsl/Numbers.h"
 #include "dsl/Print.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/IR/Module.h"
@@ -25,6 +26,8 @@ namespace {
 /// The list that is made.
 class List {
  public:
+  explicit List(const Spec& spec) : numbers_(numbers(spec)) {}
+
   std::vector<Mistake> mistakes;
 
   void operation(Operation* op) {
@@ -61,15 +64,7 @@ class List {
         .Case([&](math::SqrtOp r) { isOperand("RootIsForgotten", r); })
         .Case([&](CountOp c) { count(c); })
         .Case([&](WidthOp w) { isOff("WidthIsOneLess", w, -1); })
-        .Case([&](ScalarOp s) {
-          isOff("NumberIsOneMore", s, 1);
-          add("NumberIsItsComplement", s, [s]() mutable {
-            OpBuilder b(s->getBlock(), std::next(Block::iterator(s)));
-            auto one = number(b, s, 1);
-            auto other = arith::SubFOp::create(b, s.getLoc(), one, s.getValue());
-            s.getValue().replaceAllUsesExcept(other, other);
-          });
-        })
+        .Case([&](ScalarOp s) { scalar(s); })
         .Case([&](StoreOp s) { oldState(s); })
         .Case([&](SweepOp s) { sweep(s); })
         .Case([&](FoldOp f) { fold(f); });
@@ -142,6 +137,25 @@ class List {
     if (c.getPredicate() == P::OLT) is("MinimumIsMaximum", P::OGT);
     if (c.getPredicate() == P::OLE) is("LastStepIsLeftOut", P::OLT);
   }
+  void scalar(ScalarOp s) {
+    isOff("NumberIsOneMore", s, 1);
+    add("NumberIsItsComplement", s, [s]() mutable {
+      OpBuilder b(s->getBlock(), std::next(Block::iterator(s)));
+      auto one = number(b, s, 1);
+      auto other = arith::SubFOp::create(b, s.getLoc(), one, s.getValue());
+      s.getValue().replaceAllUsesExcept(other, other);
+    });
+    for (size_t i = 0; i < numbers_.size(); ++i) {
+      if (numbers_[i].name != s.getName()) continue;
+      add("NumberIsAlwaysTheDefault", s, [s, value = numbers_[i].value]() mutable {
+        OpBuilder b(s);
+        replace(s, number(b, s, value));
+      });
+      if (numbers_.size() < 2) continue;
+      const std::string& next = numbers_[(i + 1) % numbers_.size()].name;
+      add("NumberIsAnother", s, [s, next]() mutable { s.setName(next); });
+    }
+  }
   void count(CountOp c) {
     isOff("CountIsOneLess", c, -1);
     const bool masked = c->getParentOfType<KernelOp>().hasMask();
@@ -207,6 +221,8 @@ class List {
       });
     }
   }
+
+  std::vector<Number> numbers_;  ///< of the norm
 };
 
 /// The compiler of a CPU's kernels (codegen/targets/cpu/Compile.cpp) with a step between plan and schedule.
@@ -246,8 +262,8 @@ class Mistaken : public Compilation {
 
 }  // namespace
 
-std::vector<Mistake> mistakesOf(KernelOp kernel) {
-  List list;
+std::vector<Mistake> mistakesOf(KernelOp kernel, const Spec& spec) {
+  List list(spec);
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) { list.operation(op); });
   return std::move(list.mistakes);
 }
@@ -256,7 +272,7 @@ std::vector<std::string> kindsOfMistakes(const Problem& problem, Strategy strate
   std::vector<std::string> kinds;
   Mistaken plan(problem, cpu::defaultSchedule(problem, hostIsa(), strategy));
   llvm::cantFail(plan.planned());
-  for (const Mistake& each : mistakesOf(plan.kernel())) kinds.push_back(each.kind);
+  for (const Mistake& each : mistakesOf(plan.kernel(), *problem.spec)) kinds.push_back(each.kind);
   return kinds;
 }
 
@@ -264,7 +280,7 @@ std::unique_ptr<Compiled> compiledWithMistake(const Problem& problem, Strategy s
                                               std::string& where) {
   Mistaken kernel(problem, cpu::defaultSchedule(problem, hostIsa(), strategy));
   llvm::cantFail(kernel.planned());
-  std::vector<Mistake> mistakes = mistakesOf(kernel.kernel());
+  std::vector<Mistake> mistakes = mistakesOf(kernel.kernel(), *problem.spec);
   where = mistakes.at(number).where;
   mistakes[number].plant();
   auto bytes = kernel.package();

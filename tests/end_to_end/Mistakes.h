@@ -19,9 +19,9 @@ struct Mistake {
   std::function<void()> plant;  ///< changes the plan; the other mistakes of its list are then invalid
 };
 
-/// Returns the mistakes of a plan, in an order that depends on the plan alone. None changes which memory is
-/// read or written.
-std::vector<Mistake> mistakesOf(codegen::KernelOp);
+/// Returns the mistakes of the plan of a norm, in an order that depends on the plan alone. None changes which
+/// memory is read or written.
+std::vector<Mistake> mistakesOf(codegen::KernelOp, const Spec&);
 
 /// Returns the kinds of the mistakes of the problem's plan, in their order.
 std::vector<std::string> kindsOfMistakes(const Problem&, codegen::Strategy);

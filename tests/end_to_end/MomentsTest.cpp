@@ -36,7 +36,7 @@ TEST_P(MomentsElsewhere, PassTheGate) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
       for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
-        const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+        const gate::Verdict verdict = kernel->judge(problem, question);
         EXPECT_TRUE(verdict.ok) << name << " " << codegen::name(strategy).str() << " " << verdict.text;
       }
     }

@@ -49,11 +49,8 @@ TEST_P(BuiltinNorms, PassTheGate) {
   auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, GetParam().strategy), isa);
   ASSERT_TRUE(kernel->plan) << kernel->error;
   for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
-    gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+    const gate::Verdict verdict = kernel->judge(problem, question);
     EXPECT_TRUE(verdict.ok) << verdict.text;
-    if (!kernel->large) continue;
-    verdict = gate::judge(kernel->large, problem, question);
-    EXPECT_TRUE(verdict.ok) << "as a large call: " << verdict.text;
   }
 }
 

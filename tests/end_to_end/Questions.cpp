@@ -37,7 +37,9 @@ const std::vector<gate::Question>& standardQuestions(const Problem& problem, int
   const std::string name = print(*problem.spec) + problem.text() + " " + std::to_string(features);
   if (name == asked) return questions;
   asked = name;
-  return questions = questionsOf(problem, gate::standardTrials(problem, features));
+  std::vector<gate::Trial> trials = gate::standardTrials(problem, features);
+  for (gate::Trial& trial : gate::trialsOfNumbers(problem, features)) trials.push_back(std::move(trial));
+  return questions = questionsOf(problem, trials);
 }
 
 }  // namespace normc

@@ -26,7 +26,7 @@ TEST_P(AnySize, ServesEveryShape) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
       ASSERT_TRUE(kernel->plan) << kernel->error;
       for (const gate::Question& question : questions) {
-        gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+        gate::Verdict verdict = kernel->judge(problem, question);
         EXPECT_TRUE(verdict.ok) << isaName << " " << codegen::name(strategy).str() << " " << verdict.text;
       }
     }
@@ -52,7 +52,7 @@ TEST_P(ShortRows, PassTheGateAndAreExactWhereAllIsOneValue) {
         compiled(problem, codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident), isa);
     ASSERT_TRUE(kernel->plan) << kernel->error;
     for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
-      const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+      const gate::Verdict verdict = kernel->judge(problem, question);
       EXPECT_TRUE(verdict.ok) << isaName << " " << verdict.text;
       if (question.trial.data != HardInput::ConstantRows) continue;
       EXPECT_EQ(verdict.relativeError.at("saved.mean"), 0) << isaName;
@@ -78,15 +78,11 @@ std::vector<gate::Question> questionsOfCalls(const Problem& problem, std::initia
   return questionsOf(problem, trials);
 }
 
-/// Judges each call as a small and as a large one.
-void expectRight(const Problem& problem, const Compiled& kernel,
-                 const std::vector<gate::Question>& questions) {
-  for (const gate::Question& question : questions)
-    for (normc_plan* plan : {kernel.plan, kernel.large}) {
-      if (!plan) continue;
-      const gate::Verdict verdict = gate::judge(plan, problem, question);
-      EXPECT_TRUE(verdict.ok) << verdict.text;
-    }
+void expectRight(const Problem& problem, Compiled& kernel, const std::vector<gate::Question>& questions) {
+  for (const gate::Question& question : questions) {
+    const gate::Verdict verdict = kernel.judge(problem, question);
+    EXPECT_TRUE(verdict.ok) << verdict.text;
+  }
 }
 
 /// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
@@ -211,7 +207,7 @@ TEST(LongSums, OfManyShortSegmentsKeepTheirDigits) {
       auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
       ASSERT_TRUE(kernel->plan) << kernel->error;
       for (const gate::Question& question : questions) {
-        const gate::Verdict verdict = gate::judge(kernel->plan, problem, question);
+        const gate::Verdict verdict = kernel->judge(problem, question);
         EXPECT_TRUE(verdict.ok) << verdict.text;
       }
     }
@@ -301,12 +297,9 @@ TEST(LongSums, OfABatchWithAnOutlierKeepTheirDigitsWhateverTheScheduleAddsFirst)
     auto kernel = compiled(problem, llvm::cantFail(codegen::cpu::parseSchedule(c.schedule)),
                            llvm::cantFail(codegen::cpu::findIsa("x86-64-v3")));
     ASSERT_TRUE(kernel->plan) << kernel->error;
-    for (normc_plan* plan : {kernel->plan, kernel->large}) {
-      if (!plan) continue;
-      const gate::Verdict verdict = gate::judge(
-          plan, problem, {.extents = {1, c.rows, c.features}, .data = HardInput::OutlierRow, .step = 2});
-      EXPECT_TRUE(verdict.ok) << c.schedule << " " << verdict.text;
-    }
+    const gate::Trial trial{.extents = {1, c.rows, c.features}, .data = HardInput::OutlierRow, .step = 2};
+    const gate::Verdict verdict = kernel->judge(problem, trial);
+    EXPECT_TRUE(verdict.ok) << c.schedule << " " << verdict.text;
   }
 }
 

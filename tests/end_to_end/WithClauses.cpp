@@ -41,11 +41,8 @@ void expectRight(const Problem& problem, const codegen::cpu::Schedule& schedule,
   for (const gate::Trial& trial : trialsOf(problem)) {
     const auto question = gate::questionFor(problem, trial);
     ASSERT_TRUE(question) << normc::text(question.errors());
-    for (const normc_plan* plan : {kernel->plan, kernel->large}) {
-      if (!plan) continue;
-      const gate::Verdict verdict = gate::judge(plan, problem, *question);
-      ASSERT_TRUE(verdict.ok) << verdict.text << (plan == kernel->large ? ", as a large call" : "");
-    }
+    const gate::Verdict verdict = kernel->judge(problem, *question);
+    ASSERT_TRUE(verdict.ok) << verdict.text;
   }
 }
 
