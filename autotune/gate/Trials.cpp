@@ -125,6 +125,9 @@ std::vector<Trial> standardTrials(const Problem& problem, int64_t features) {
   }
   if (problem.spec->renorm.kind != Renorm::None)  // behind its limits
     trials.push_back({.extents = extents(33, 3), .step = 20000, .farState = true});
+  if (state)
+    for (HardInput data : allHardInputs())
+      trials.push_back({.extents = extents(9, 2), .data = data, .step = 20000, .farState = true});
   if (problem.mask)
     for (HardMask mask : allHardMasks())
       trials.push_back(
