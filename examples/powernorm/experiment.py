@@ -18,9 +18,11 @@ import corpus
 import cost
 import machine
 import pairs
+import pictures
 import schedule
 import theory
 import training
+from images import Images
 from language import Language
 from rawdata import append, best_rates, read
 from settings import FORMS, WATCHED
@@ -30,12 +32,14 @@ KEY = ("experiment", "norm", "placement", "rate", "seed", "steps", "tokens")
 _process = {}
 
 
-def prepare(splits, phrases, config, compiler):
+def prepare(splits, phrases, drawings, config, compiler):
     torch.set_num_threads(1)
     normc.compiler(compiler)
     splits = {name: torch.from_numpy(data.astype("int64")) for name, data in splits.items()}
     tasks = {"language": Language(splits, config), "translation": Translation(phrases, config)}
     tasks["mixed"] = Translation(phrases, config, mixed=True)
+    drawings = {name: tuple(map(torch.from_numpy, part)) for name, part in drawings.items()}
+    tasks["images"] = Images(drawings, config)
     _process.update(config=config, tasks=tasks)
 
 
@@ -43,7 +47,7 @@ def execute(run):
     """Returns the experiment's name and what `training.train` returns."""
     run = dict(run)
     task, name, config = run.pop("task"), run.pop("experiment"), _process["config"]
-    watched = task == "language" and name == "main" and run["seed"] == 0
+    watched = task in ("language", "images") and name == "main" and run["seed"] == 0
     probe = config.every if watched and run["norm"] in WATCHED else 0
     track = config.every * 3 if watched else 0
     return name, training.train(_process["tasks"][task], **run, probe=probe, track=track)
@@ -60,7 +64,7 @@ def run_all(pool, task, runs, out):
         append(path, [{"experiment": name, **row}])
         print(
             f"{at + 1} of {len(left)} after {time.time() - begin:.0f} s: {task}, {name} {row['placement']} {row['norm']} "
-            f"rate {row['rate']:g} seed {row['seed']}: test {row['test']:.4f} bits a byte",
+            f"rate {row['rate']:g} seed {row['seed']}: test {row['test']:.4f} bits a {'picture' if task == 'images' else 'byte'}",
             flush=True,
         )
 
@@ -81,8 +85,8 @@ def main():
     config = FORMS[args.form]
     if args.steps:
         steps = {"steps": args.steps, "search_steps": args.steps // 2}
-        translation = dataclasses.replace(config.translation, **steps)
-        config = dataclasses.replace(config, **steps, every=max(1, args.steps // 30), translation=translation)
+        others = {name: dataclasses.replace(getattr(config, name), **steps) for name in ("translation", "images")}
+        config = dataclasses.replace(config, **steps, every=max(1, args.steps // 30), **others)
     if args.seeds:
         config = dataclasses.replace(config, seeds=args.seeds)
     changed = "".join(f" --{name} {getattr(args, name)}" for name in ("steps", "seeds") if getattr(args, name))
@@ -90,15 +94,16 @@ def main():
     begin = time.time()
     splits, texts = corpus.load(args.cache, () if args.offline else corpus.PACKAGES)
     phrases, sources = pairs.load(args.cache, config.translation.context, () if args.offline else pairs.PACKAGES)
-    prepare(splits, phrases, config, args.compiler)
+    drawings, shown = pictures.load(args.cache, "" if args.offline else pictures.PACKAGE)
+    prepare(splits, phrases, drawings, config, args.compiler)
     command = f"examples/powernorm/run --{args.form}{changed}"
     if not machine.begin(args.out, config, args.form, command, machine.facts(args.jobs, torch.__version__)):
         parser.error(f"{args.out} holds data of other settings; name another folder, or remove it")
-    for name, rows in (("corpus", texts), ("pairs", sources)):
+    for name, rows in (("corpus", texts), ("pairs", sources), ("pictures", shown)):
         if not (args.out / f"{name}.csv").exists():
             append(args.out / f"{name}.csv", rows)
     workers = args.jobs > 1 and concurrent.futures.ProcessPoolExecutor(
-        args.jobs, multiprocessing.get_context("spawn"), prepare, (splits, phrases, config, args.compiler)
+        args.jobs, multiprocessing.get_context("spawn"), prepare, (splits, phrases, drawings, config, args.compiler)
     )
     pool = workers.map if workers else map
     for name, rows in {

@@ -4,6 +4,7 @@ import math
 import typing
 
 from evidence import DESIGN, EQUAL, UNSTABLE, compared, interval, is_below_zero, joined, ordered, shown
+from pictures import SIDE
 from settings import TITLES
 
 
@@ -53,24 +54,39 @@ RATIOS = (  # claim, source, kind of column, (norm, statistic) above, and below 
 
 
 def variation(data):
-    """Fig. 2 to 4: how far batches are from running statistics, and the gradients of statistics."""
+    """Fig. 4: how far batches are from running statistics, and the gradients of statistics."""
     found = []
     for claim, source, kind, above, below in RATIOS:
         names = [f"{kind}{statistic} of {TITLES[norm]}" for norm, statistic in (above, below)]
         told, verdict = compared(data, kind, above, below)
         found.append(Finding(claim, source, f"{names[0]} over {names[1]}, means over training: {told}", verdict))
-    for claim, source, columns in (
+    return found
+
+
+def beside_images(data):
+    """Fig. 2 and 3: BN's first norm in a transformer, over that in a network for images."""
+    found = []
+    tokens = {row["placement"]: row["tokens"] for row in data.statistics if row["norm"] == "bn"}
+    rows = {placement: count * SIDE**2 if placement == "images" else count for placement, count in tokens.items()}
+    for claim, source, columns, sums in (
         ("BN's batch statistics vary more in a transformer than in a network for images", "Fig. 2",
-         ("relative_mu", "relative_var")),
+         ("relative_mu", "relative_var"), False),
         ("BN's gradient statistics are larger in a transformer than in a network for images", "Fig. 3",
-         ("g_mu", "g_var")),
+         ("g_mu", "g_var"), False),
+        ("The same, summed over the rows of a batch", "as Fig. 3", ("g_mu", "g_var"), True),
     ):  # fmt: skip
-        told = "; ".join(
-            f"{DESIGN[placement]}, first norm, {column}: mean {data.mean('bn', placement, 0, column):.3g}, "
-            f"largest step {data.largest('bn', placement, 0, column):.3g}"
-            for placement in ("post", "pre") for column in columns
-        )  # fmt: skip
-        found.append(Finding(claim, source, told + ". No network for images is trained here", "open"))
+        told, verdicts = [], []
+        for placement in DESIGN:
+            for column in columns:
+                scale = rows[placement] / rows["images"] if sums and "images" in rows else 1
+                mean, peak = (
+                    scale * of("bn", placement, 0, column) / of("bn", "images", 0, column)
+                    for of in (data.mean, data.largest)
+                )
+                told.append(f"{DESIGN[placement]}, {column} {mean:.2f} (largest steps {peak:.2f})")
+                verdicts.append(decided(mean > 1) if math.isfinite(mean) else "open")
+        how = "BN's first norm in the transformer over that in the network for images, means over training: "
+        found.append(Finding(claim, source, how + "; ".join(told), joined(verdicts)))
     return found
 
 
@@ -187,4 +203,4 @@ def all_findings(data, translated, mixed):
     of_mixed = MIXED, ("post",)
     orders = [*order(data, "Table 2"), *order(translated, "Table 1", TRANSLATION), *order(mixed, "Table 1", *of_mixed)]
     gaps = [*gap(data), *gap(translated, TRANSLATION), *gap(mixed, *of_mixed)]
-    return [*orders, *variation(data), *batches(data), *gaps, *identities(data), *theorems(data), *costs(data)]
+    return [*orders, *variation(data), *beside_images(data), *batches(data), *gaps, *identities(data), *theorems(data), *costs(data)]

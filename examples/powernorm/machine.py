@@ -8,7 +8,7 @@ import platform
 import time
 
 FACTS = ("processor", "processors", "load", "system", "python", "torch", "jobs", "date")
-COUNTED = ("runs", "translation", "mixed", "theory", "cost")
+COUNTED = ("runs", "translation", "mixed", "images", "theory", "cost")
 
 
 def facts(jobs, torch_version):

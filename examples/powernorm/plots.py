@@ -49,6 +49,20 @@ def plots(data, curves, folder, batches):
             svg.lines("Gradient statistics / features", "step", "mean of each interval", series, log=True),
             f"Fig. 3 and 4, right: gradient statistics at the first norm, {design} (statistics.csv, g_*)",
         )
+    for name, columns, title, caption in (
+        ("relative", ("relative_mu", "relative_var"), "Relative distance of batch to running statistics", "Fig. 2"),
+        ("gradients", ("g_mu", "g_var"), "Gradient statistics / features", "Fig. 3"),
+    ):
+        series = {
+            f"{column.removeprefix('relative_')}, {model}": data.series("bn", placement, 0, column)
+            for placement, model in (("images", "images"), ("post", "post-norm"))
+            for column in columns
+        }
+        write(
+            f"{name}-images.svg",
+            svg.lines(f"{title}, BN", "step", "mean of each interval", series, log=True),
+            f"{caption}: BN's first norm in a network for images and in a transformer (statistics.csv)",
+        )
     sizes, series = batches
     write(
         "batches.svg",

@@ -18,6 +18,11 @@ COLUMNS = [*(f"{kind}_{name}" for kind in ("distance", "relative") for name in M
 DECAY, EPSILON = 0.9, 1e-12
 
 
+def rows_of(x):
+    """Returns x as [rows, features]. The second of four dimensions is that of the features, else the last one."""
+    return (x.movedim(1, -1) if x.dim() == 4 else x).flatten(0, -2)
+
+
 class Probe:
     """Watches one norm. `row` is {column: value} of the last training step."""
 
@@ -28,7 +33,7 @@ class Probe:
     def _forward(self, norm, inputs, y):
         if not (norm.training and torch.is_grad_enabled()):
             return
-        x = inputs[0].detach().flatten(0, -2)
+        x = rows_of(inputs[0].detach())
         mean, square = x.mean(0), x.square().mean(0)
         variance = (square - mean.square()).clamp_min(0)
         batch = (mean, variance, square)
@@ -44,7 +49,7 @@ class Probe:
                 self.row["relative_" + name] = distance / max(scale.norm().item(), EPSILON)
             for value, old in zip(batch, self.running):
                 old.mul_(DECAY).add_(value, alpha=1 - DECAY)
-        y.register_hook(lambda dy: self._backward(norm, x, dy.flatten(0, -2), mean, variance, square))
+        y.register_hook(lambda dy: self._backward(norm, x, rows_of(dy), mean, variance, square))
 
     def _backward(self, norm, x, dy, mean, variance, square):
         g = norm.weight.detach() * dy

@@ -48,7 +48,7 @@ def places(folder, about):
     calls = machine.added(folder, about["calls"])
     told = []
     for call, rows in calls:
-        added = ", ".join(f"{name}.csv ({count} rows)" for name, count in rows.items())
+        added = ", ".join(f"{name}.csv ({count} row{'s'[: count - 1]})" for name, count in rows.items())
         told.append(
             f"{call['processor']}, {call['processors']} processors; training in {call['jobs']} of them, with one thread "
             f"each; load {call['load']:.1f} at the start. {call['system']}, Python {call['python']}, PyTorch "
@@ -58,7 +58,7 @@ def places(folder, about):
 
 
 def introduction(folder, about, parameters):
-    """Returns the lines on the command, the machines and what is trained. parameters: those of the two models."""
+    """Returns the lines on the command, the machines and what is trained. parameters: those of the three models."""
     config = about["config"]
     pairs = config["translation"]
     first, *others = places(folder, about)
@@ -79,6 +79,11 @@ def introduction(folder, about, parameters):
         f"{pairs['steps']} steps of {pairs['batch']} pairs with at most {pairs['context']} bytes a side, all else as above; "
         f"the search by runs of {pairs['search_steps']} steps.",
         "",
+        f"For images a residual network of three stages with {config['images']['units']} units each and "
+        f"{config['images']['width']} channels in the first: {parameters[2]} parameters. {config['images']['steps']} steps "
+        f"of {config['images']['batch']} pictures with BN alone, all else as above; the search by runs of "
+        f"{config['images']['search_steps']} steps.",
+        "",
         "So small models and so few steps say what these norms do here; they do not refute results of larger ones.",
         "",
     ]
@@ -93,7 +98,7 @@ def claims(*parts):
         "",
         f"{counts}. `findings.py` and `evidence.py` hold the rule of each verdict. Figures of Fig. 2 to 4 are of one seed, "
         "each norm at its own learning rate. "
-        "Not done: the networks for images of Fig. 2 and 3. BN and PN-V take statistics over all positions, so in "
+        "BN and PN-V take statistics over all positions, so in "
         "training, and where a table says statistics of the batch, they see later bytes of the text that they predict.",
         "",
         *tables.table(Finding._fields, findings),
@@ -102,10 +107,12 @@ def claims(*parts):
 
 def write(folder):
     data = Data(*(read(folder / f"{name}.csv") for name in ("runs", "statistics", "theory", "cost")))
-    translated, mixed = (Data(read(folder / f"{name}.csv"), [], [], []) for name in ("translation", "mixed"))
+    others = ("translation", "mixed", "images")
+    translated, mixed, images = (Data(read(folder / f"{name}.csv"), [], [], []) for name in others)
     curves, about = read(folder / "curves.csv"), machine.read(folder)
     config = about["config"]
-    parameters = [next(row["parameters"] for row in of.runs if row["experiment"] == "main") for of in (data, translated)]
+    models = (data, translated, images)
+    parameters = [next(row["parameters"] for row in of.runs if row["experiment"] == "main") for of in models]
     columns = {"valid": "valid", "test": "test", "test_of_batch": "test, statistics of the batch"}
     batch_table, batches = tables.of_batches(data)
     sections = {
@@ -113,6 +120,12 @@ def write(folder):
         "Learning rates": tables.search(data),
         "Bytes a step": ["Post-norm, loss on test, with as many bytes in all.", "", *batch_table],
         "Translation": translation(translated, mixed, columns),
+        "Images": [
+            "Cross entropy in bits a picture.",
+            "",
+            *tables.pictures(images),
+            *tables.sources(folder / "pictures.csv"),
+        ],
         "Time": [
             "Median microseconds of processor time, in parentheses the median ratio to LN. A norm is forward and "
             "backward with all gradients.",

@@ -29,6 +29,17 @@ class Translation:
 
 
 @dataclasses.dataclass(frozen=True)
+class Images:
+    """Learning rates and seeds are those of the form."""
+
+    width: int  # channels of the first stage
+    units: int  # of each of three stages
+    batch: int  # pictures of a step
+    steps: int
+    search_steps: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Config:
     width: int  # features of a token
     layers: int
@@ -47,6 +58,7 @@ class Config:
     rounds: int  # of timing
     seconds: float  # of one timing
     translation: Translation
+    images: Images
 
 
 FORMS = {
@@ -56,6 +68,7 @@ FORMS = {
         seeds=3, batches=(4,), valid=32768, test=131072, every=10,
         shapes=((1024, 64), (4096, 512)), rounds=15, seconds=0.02,
         translation=Translation(context=64, batch=16, steps=200, search_steps=80, pairs=512),
+        images=Images(width=16, units=3, batch=128, steps=300, search_steps=60),
     ),
     # half a day on two cores: 2.8 million parameters
     "full": Config(
@@ -63,6 +76,7 @@ FORMS = {
         seeds=3, batches=(4, 64), valid=65536, test=262144, every=20,
         shapes=((2048, 192), (4096, 512), (16384, 1024)), rounds=31, seconds=0.1,
         translation=Translation(context=96, batch=16, steps=1200, search_steps=300, pairs=1024),
+        images=Images(width=16, units=3, batch=128, steps=1200, search_steps=300),
     ),
     # seconds: what the test of this example runs
     "smoke": Config(
@@ -70,5 +84,6 @@ FORMS = {
         seeds=2, batches=(4,), valid=2048, test=2048, every=4,
         shapes=((64, 16),), rounds=3, seconds=0.001,
         translation=Translation(context=64, batch=4, steps=6, search_steps=3, pairs=16),
+        images=Images(width=4, units=1, batch=8, steps=12, search_steps=3),
     ),
 }  # fmt: skip

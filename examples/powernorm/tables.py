@@ -65,6 +65,14 @@ def search(data):
     return ["Loss on valid; the best is bold.", "", *table(head, sorted(rows)), told, ""]
 
 
+def pictures(data):
+    """Loss and accuracy of each run of the network for images."""
+    columns = ("valid", "test", "test_of_batch", "accuracy")
+    titles = ("rate", "seed", "valid", "test", "test, statistics of the batch", "accuracy on test")
+    runs = [row for row in data.runs if row["experiment"] == "main"]
+    return table(titles, [(f"{row['rate']:g}", row["seed"], *(f"{row[name]:.4f}" for name in columns)) for row in runs])
+
+
 def of_batches(data):
     """Fig. 5. The runs of the form's own batch are those of the table of losses."""
     norms = list(dict.fromkeys(row["norm"] for row in data.runs if row["experiment"] == "batch"))

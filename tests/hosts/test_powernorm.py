@@ -13,13 +13,17 @@ import sys
 import xml.etree.ElementTree
 
 import pytest
+import torch
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples/powernorm"
 sys.path.insert(0, str(EXAMPLE))
 
 import evidence  # noqa: E402
 import machine  # noqa: E402
+import pictures  # noqa: E402
+import probe  # noqa: E402
 import report  # noqa: E402
+from resnet import ResNet  # noqa: E402
 from settings import FORMS  # noqa: E402
 
 
@@ -117,6 +121,44 @@ def test_the_rate_is_the_best_of_the_search(made):
         assert len(search) == 2 and used == {min(search, key=lambda r: float(r["valid"]))["rate"]}
 
 
+def test_the_transformer_is_compared_with_the_network_for_images(made):
+    def mean(placement, column):
+        rows = [row for row in rows_of(made, "statistics") if (row["norm"], row["placement"]) == ("bn", placement)]
+        return statistics.fmean(float(row[column]) for row in rows if row["site"] == rows[0]["site"])
+
+    claim = "BN's batch statistics vary more in a transformer than in a network for images"
+    told = float(re.search(r"post-norm, relative_var (\S+) ", cells(made, claim)[2])[1])
+    assert told == pytest.approx(mean("post", "relative_var") / mean("images", "relative_var"), abs=6e-3)
+    told = float(re.search(r"pre-norm, g_mu (\S+) ", cells(made, "The same, summed over the rows of a batch")[2])[1])
+    rows = 8 * 16, 8 * 8 * 8  # of a step: sequences and bytes; pictures and pixels
+    assert told == pytest.approx(mean("pre", "g_mu") * rows[0] / (mean("images", "g_mu") * rows[1]), abs=6e-3)
+
+
+def test_pictures_are_split_and_have_a_fallback(tmp_path):
+    splits, (row,) = pictures.load(tmp_path, "")
+    assert row == {"source": "fallback: gratings", "pictures": 1800, "train": 1440, "valid": 180, "test": 180}
+    for name, (drawn, labels) in splits.items():
+        assert drawn.shape == (row[name], 8, 8) and set(labels) <= set(range(10)), name
+    again, _ = pictures.load(tmp_path, "")
+    assert (again["test"][0] == splits["test"][0]).all()
+    _, (row,) = pictures.load(tmp_path, "a-package-that-is-not-there")
+    assert row["source"] == "fallback: gratings"
+
+
+def test_the_network_for_images_is_resnet_20():
+    model = ResNet(width=16, units=3, kinds=10)
+    layers = [m for m in model.modules() if isinstance(m, (torch.nn.Conv2d, torch.nn.Linear))]
+    assert len(layers) == 20 and len(model.sites()) == 19 and next(iter(model.sites())) == "stem"
+    assert model(torch.zeros(2, 1, 32, 32)).shape == (2, 10)
+    assert sum(p.numel() for p in model.parameters()) == 269434  # 269,722 with three channels of input
+
+
+def test_a_probe_takes_the_channels_of_pictures_as_features():
+    x = torch.randn(2, 3, 4, 5)
+    assert torch.equal(probe.rows_of(x), torch.stack([x[:, c].flatten() for c in range(3)], 1))
+    assert torch.equal(probe.rows_of(x[0]), x[0].reshape(12, 5))
+
+
 def test_the_report_follows_from_the_files_alone(copied):
     names = ["report.md", *(path.name for path in copied.glob("*.svg"))]
     before = {name: (copied / name).read_bytes() for name in names}
@@ -190,7 +232,7 @@ def test_a_second_call_goes_on_and_more_seeds_add_theirs(copied):
     told = [line for line in (copied / "report.md").read_text().splitlines() if "This call added" in line]
     assert len(told) == 2 and told[0].startswith("- Another Processor, ")
     assert f"runs.csv ({len(lines) - 3} rows)" in told[0]
-    assert "runs.csv (18 rows), translation.csv (12 rows), mixed.csv (20 rows)." in told[1]
+    assert "runs.csv (18 rows), translation.csv (12 rows), mixed.csv (20 rows), images.csv (1 row)." in told[1]
 
 
 def test_data_of_other_settings_are_refused(tmp_path):
