@@ -71,9 +71,9 @@ BatchStatistics batchStatistics(const Call& call, const Values& u) {
     return out;
   }
   // A kernel sums squares of differences, so no term is larger than the variance itself, and the remaining
-  // error of the mean enters by its square. Only the result of a gate, a residual or a `pre` stage was
-  // rounded before, relative to itself and not to the distance: a `pre` by as much as its magnitude has of
-  // one value.
+  // error of the mean enters by its square. It merges the moments of parts: such a term may be flushed where
+  // no square is small. Only the result of a gate, a residual or a `pre` stage was rounded before, relative
+  // to itself and not to the distance: a `pre` by as much as its magnitude has of one value.
   const bool computed =
       call.spec.pre || call.spec.hasGate(/*before=*/true) || call.spec.hasResidual(/*after=*/false);
   const double own = call.spec.pre ? kComputed - 1 : 1;
@@ -84,7 +84,9 @@ BatchStatistics batchStatistics(const Call& call, const Values& u) {
     return flushed({distance * distance, distance * distance + rounded});
   });
   for (size_t i = 0; i < out.moment.size(); ++i) {
-    out.moment[i].magnitude += kRounding * out.mean[i].magnitude * out.mean[i].magnitude;
+    Tracked& moment = out.moment[i];
+    moment.magnitude += kRounding * out.mean[i].magnitude * out.mean[i].magnitude;
+    if (moment.magnitude > 0) moment.magnitude += kFlush;
   }
   return out;
 }

@@ -288,6 +288,20 @@ TEST(ReferenceMagnitude, OfARootCoversTheSmallestMoment) {
   EXPECT_LT(rstd.magnitude[0] * reference::kUnit, rstd.value[0]);
 }
 
+// Squares of 9e-38 are normal; a term that merges the moments of parts may be below 2^-126, and flushed.
+TEST(ReferenceMagnitude, OfAVarianceCoversATermThatIsFlushed) {
+  Spec spec = batchNorm();
+  spec.divideBy = DivideBy::Window;
+  spec.window = {.size = 2, .mean = WindowMean::Geometric};
+  Layer layer(spec, {1, 2, 1});
+  layer.problem.data = layer.problem.params = DType::F32;
+  layer.call.state["step"] = {20}, layer.call.state["window_psi2"] = {1, 1};
+  const Quantity moments = layer.forward({3e-19, -3e-19}).outputs.at("state.window_psi2");
+  EXPECT_NEAR(moments.value[0], 9e-38, 1e-42);
+  EXPECT_GE(moments.magnitude[0] * reference::kUnit, 0x1p-126);
+  EXPECT_LT(moments.magnitude[0] * reference::kUnit, 0x1p-125);
+}
+
 // Three values of 1000: their variance is 0, and in f32 as much as the square of a rounding.
 TEST(ReferenceMagnitude, OfAGeometricMeanCoversAVarianceThatMayBeZero) {
   Spec spec = batchNorm();
