@@ -6,7 +6,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m - 1) / (m + 1)).
+/// log x of a finite x above 0, in f64: x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh((m - 1) /
+/// (m + 1)).
 static Value logOf(Floats& d, Value x) {
   constexpr double kLn2High = 0x1.62e42fefa39efp-1, kLn2Low = 0x1.abc9e3b39803fp-56;
   Value bits = d.toBits(x);
@@ -20,18 +21,32 @@ static Value logOf(Floats& d, Value x) {
   Value t = d.div(d.sub(m, d.number(1)), d.add(m, d.number(1)));
   Value square = d.mul(t, t), series = d.number(1.0 / 21);
   for (int odd = 19; odd >= 1; odd -= 2) series = d.fma(series, square, d.number(1.0 / odd));
-  Value result =
-      d.fma(e, d.number(kLn2High), d.fma(e, d.number(kLn2Low), d.mul(d.mul(t, d.number(2)), series)));
-  double infinity = std::numeric_limits<double>::infinity();
-  result = d.select(d.compare(arith::CmpFPredicate::OEQ, x, infinity), x, result);
-  result = d.select(d.compare(arith::CmpFPredicate::OEQ, x, 0), d.number(-infinity), result);
-  Value undefined = d.compare(arith::CmpFPredicate::ULT, x, 0);
-  return d.select(undefined, d.number(std::numeric_limits<double>::quiet_NaN()), result);
+  return d.fma(e, d.number(kLn2High), d.fma(e, d.number(kLn2Low), d.mul(d.mul(t, d.number(2)), series)));
+}
+
+/// Returns log x for any x. Infinities and NaN are found before x is widened: Halide's conversions of floats
+/// tell LLVM that there are none.
+static Value logOfAny(Loops& l, Value x) {
+  Floats f(l, x);
+  const Value wide = l.convert(x, l.b.getF64Type());
+  Floats d(l, wide);
+  const double infinity = std::numeric_limits<double>::infinity();
+  Value result = l.convert(logOf(d, wide), getElementTypeOrSelf(x.getType()));
+  result = f.select(f.compare(arith::CmpFPredicate::OEQ, x, infinity), x, result);
+  result = f.select(f.compare(arith::CmpFPredicate::OEQ, x, 0), f.number(-infinity), result);
+  const Value undefined = f.compare(arith::CmpFPredicate::ULT, x, 0);
+  return f.select(undefined, f.number(std::numeric_limits<double>::quiet_NaN()), result);
 }
 
 PassPtr expandLog() {
-  return modulePass("expand-log",
-                    [](ModuleOp module) { expandEach<math::LogOp>(module, logOf, /*wide=*/true); });
+  return modulePass("expand-log", [](ModuleOp module) {
+    module.walk([](math::LogOp op) {
+      OpBuilder b(op);
+      Loops loops(b, op.getLoc());
+      op.replaceAllUsesWith(logOfAny(loops, op.getOperand()));
+      op.erase();
+    });
+  });
 }
 
 }  // namespace normc::codegen

@@ -68,16 +68,14 @@ class Floats {
   mlir::Type type_;
 };
 
-/// Replaces the operations by `formula`, evaluated in f64 if `wide`, else in their own type.
+/// Replaces the operations by `formula`, evaluated in their own type.
 template <typename Op>
-void expandEach(mlir::ModuleOp module, mlir::Value (*formula)(Floats&, mlir::Value), bool wide = false) {
+void expandEach(mlir::ModuleOp module, mlir::Value (*formula)(Floats&, mlir::Value)) {
   module.walk([&](Op op) {
     mlir::OpBuilder b(op);
     Loops loops(b, op.getLoc());
-    mlir::Value x = op.getOperand();
-    if (wide) x = loops.convert(x, b.getF64Type());
-    Floats f(loops, x);
-    op.replaceAllUsesWith(loops.convert(formula(f, x), mlir::getElementTypeOrSelf(op.getType())));
+    Floats f(loops, op.getOperand());
+    op.replaceAllUsesWith(formula(f, op.getOperand()));
     op.erase();
   });
 }

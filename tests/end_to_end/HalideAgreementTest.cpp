@@ -79,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, HalideRandomGradientsOfInference, testing::Range
 INSTANTIATE_TEST_SUITE_P(Seeds, HalideRandomSpecs, testing::Range(0, 30));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, HalideRandomGradientsOfInference, testing::Range(12, 60));
 INSTANTIATE_TEST_SUITE_P(RestOfSeeds, HalideRandomSpecs, testing::Range(30, 120));
+/// An infinity in a window of geometric means, which a logarithm lost.
+INSTANTIATE_TEST_SUITE_P(Found, HalideRandomSpecs, testing::Values(100));
 
 /// Two levels of sums, several tiles of columns, rests of everything.
 constexpr int kEdges[] = {1, 7, 65, 1023, 1040, 4099};
