@@ -168,6 +168,15 @@ TEST_F(Cuda, EmulatesAKernelOfEachKind) {
   EXPECT_TRUE(contains(o.out, "4 right, 0 wrong, 0 not run"));
 }
 
+TEST_F(Cuda, EmulatesKernelsWhoseBlocksWaitForEachOther) {
+  // Such a launch passes its parameters one by one: how many a cubin takes is read from it.
+  package("g.npk", {"layer_norm:forward@f32[*x2048]", "--target", "sm_90", "--schedule",
+                    "resident,threads=64,team=64,vector=4,tile=4,chunks=2,blocks=1,grid=2"});
+  const Outcome o = normc({"check", "g.npk", "--emulate"});
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_TRUE(contains(o.out, "1 right, 0 wrong, 0 not run"));
+}
+
 TEST_F(Cuda, EmulatesBesideKernelsOfTheProcessorAndForAnyArchitecture) {
   package("r.npk", {"rms_norm:infer@bf16[*x40]", "--target", "host,sm_80,sm_100"});
   const auto result = normc({"check", "r.npk", "--emulate", "--json"}).json();

@@ -1,7 +1,9 @@
 #include "codegen/emulator/driver/Image.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <regex>
 
 namespace normc::cuda::fake {
@@ -51,7 +53,52 @@ std::vector<Variable> sharedVariables(std::string_view ptx) {
   return variables;
 }
 
+template <typename T>
+T valueAt(std::string_view bytes, size_t at) {
+  T value{};
+  if (at + sizeof value <= bytes.size()) std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+/// Returns the content of a section of a file in ELF with 64 bits; empty if there is none of that name.
+std::string_view sectionOf(std::string_view elf, std::string_view name) {
+  const auto headers = valueAt<uint64_t>(elf, 0x28);
+  const size_t each = valueAt<uint16_t>(elf, 0x3a), count = valueAt<uint16_t>(elf, 0x3c);
+  const auto content = [&](size_t index) {
+    const size_t header = headers + each * index, at = valueAt<uint64_t>(elf, header + 0x18);
+    return at <= elf.size() ? elf.substr(at, valueAt<uint64_t>(elf, header + 0x20)) : std::string_view();
+  };
+  const std::string_view text = content(valueAt<uint16_t>(elf, 0x3e));
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = valueAt<uint32_t>(elf, headers + each * i);
+    if (at < text.size() && text.substr(at, text.find('\0', at) - at) == name) return content(i);
+  }
+  return {};
+}
+
 }  // namespace
+
+Entry entryOf(std::string_view cubin, std::string_view name) {
+  Entry entry{.name = std::string(name)};
+  const std::string_view info = sectionOf(cubin, ".nv.info." + entry.name);
+  // Attributes: a byte of the format, one of the kind, and 16 bits, which are the value, or its length if the
+  // format is 4. The value of kind 0x17 is a parameter: its index at byte 4, its offset at 6, and how many
+  // bytes it has in the highest 14 bits of the last word.
+  constexpr uint8_t kSized = 4, kParameter = 0x17;
+  for (size_t at = 0; at + 4 <= info.size();) {
+    const auto format = valueAt<uint8_t>(info, at), kind = valueAt<uint8_t>(info, at + 1);
+    if (kind == kParameter) {
+      const size_t index = valueAt<uint16_t>(info, at + 8);
+      entry.parameters.resize(std::max(entry.parameters.size(), index + 1));
+      entry.parameters[index] = {valueAt<uint16_t>(info, at + 10), valueAt<uint32_t>(info, at + 12) >> 18};
+    }
+    at += 4 + (format == kSized ? valueAt<uint16_t>(info, at + 2) : 0);
+  }
+  for (const Parameter& p : entry.parameters)
+    entry.parameterBytes = std::max(entry.parameterBytes, p.offset + p.bytes);
+  entry.declared = !info.empty();
+  return entry;
+}
 
 bool isPtx(std::string_view image) {
   return image.find(".version") != image.npos && image.find(".target") != image.npos;

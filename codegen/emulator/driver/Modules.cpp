@@ -136,7 +136,7 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
 /// Returns the parameters as one buffer, from either form of passing them.
 CUresult gather(const fake::Entry& entry, void** parameters, void** extra, std::string& bytes) {
   if (parameters) {
-    if (!entry.declared) return CUDA_SUCCESS;  // of a cubin only the buffer form has the length
+    if (!entry.declared) return CUDA_SUCCESS;  // only the buffer form has the length
     bytes.assign(entry.parameterBytes, '\0');
     for (size_t i = 0; i < entry.parameters.size(); ++i)
       std::memcpy(&bytes[entry.parameters[i].offset], parameters[i], entry.parameters[i].bytes);
@@ -250,7 +250,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   auto entry = std::find_if(entries.begin(), entries.end(), isIt);
   if (entry == entries.end()) {
     if (fake::isPtx(*module->image) || !fake::names(*module->image, name)) return CUDA_ERROR_NOT_FOUND;
-    entry = entries.insert(entries.end(), fake::Entry{.name = name});
+    entry = entries.insert(entries.end(), fake::entryOf(*module->image, name));
   }
   auto made = std::make_unique<CUfunc_st>();
   made->module = module;
