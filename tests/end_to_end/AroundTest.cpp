@@ -132,5 +132,17 @@ TEST(AroundSums, HaveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+/// A row that several tasks share: its second phase goes by features, and sums what each has of its own.
+TEST(AroundSums, OfEachFeatureOfSharedRowsAreRight) {
+  for (const char* base : {"layer_norm", "rms_norm"}) {
+    for (const char* clauses : {"gate silu(per = feature)", "residual after; gate gelu(per = feature)"}) {
+      const auto problem = problemWith(base, clauses, ":backward@f32[*x300]");
+      ASSERT_TRUE(problem) << base << ", " << clauses;
+      ASSERT_TRUE(llvm::is_contained(codegen::cpu::strategies(*problem), codegen::Strategy::Split));
+      expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), codegen::Strategy::Split));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace normc

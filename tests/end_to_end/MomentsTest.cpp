@@ -51,13 +51,17 @@ constexpr const char* kRaw =
 constexpr const char* kSample = "norm m { reduce features\n moment central\n affine scale, bias }";
 constexpr const char* kScaled =
     "norm m { reduce rows\n pre group_scaling(groups = 4)\n moment central\n running }";
+/// Without a state: inference takes the statistics of its input.
+constexpr const char* kStateless =
+    "norm m { reduce rows\n center current\n moment central\n affine scale, bias }";
 INSTANTIATE_TEST_SUITE_P(
     Norms, MomentsElsewhere,
     testing::Values(Case{kUncentred, "m:backward@f16[*x24]{mask}"},
                     Case{kUncentred, "m:backward@f32[*x24]{mask}"}, Case{kUncentred, "m:backward@f32[*x40]"},
                     Case{kRunning, "m:backward@f32[*x100]{mask}"}, Case{kRaw, "m:backward@f32[*x100]"},
                     Case{kSample, "m:backward@f32[*x100]"}, Case{kSample, "m:backward@bf16[*x4096]"},
-                    Case{kScaled, "m:backward@f32[*x64]"}));
+                    Case{kScaled, "m:backward@f32[*x64]"}, Case{kStateless, "m:infer@f32[*x40]"},
+                    Case{kStateless, "m:infer@bf16[*x100]{mask}"}));
 
 /// Returns dx of constant columns: rho is zero, so it only depends on their gradient, for any constant.
 std::vector<float> gradientOf(float constant) {
