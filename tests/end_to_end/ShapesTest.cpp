@@ -7,6 +7,7 @@
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
 #include "tests/end_to_end/Questions.h"
+#include "tests/end_to_end/WithClauses.h"
 
 namespace normc {
 namespace {
@@ -319,6 +320,18 @@ TEST(LongSums, OfABatchOf16BitsWithAnOutlierKeepTheirDigits) {
         EXPECT_LT(verdict.relativeError.at("saved.mean"), 5e-7) << schedule << " " << rows << " rows";
       }
     }
+  }
+}
+
+TEST(Groups, OfRowsThatAreReadAheadAreAllServed) {
+  for (const char* text :
+       {"group_norm:forward@f32[*x256]{groups=4}", "group_norm:backward@bf16[*x96]{groups=3}"}) {
+    const Problem problem = problemOf(text);
+    auto schedule =
+        codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::cpu::strategies(problem).front());
+    schedule.rows = 2, schedule.ahead = true;
+    ASSERT_FALSE(codegen::cpu::whyIllegal(problem, schedule, hostIsa())) << text;
+    normc::expectRight(problem, schedule);
   }
 }
 
