@@ -288,15 +288,20 @@ TEST(ReferenceMagnitude, OfARootCoversTheSmallestMoment) {
   EXPECT_LT(rstd.magnitude[0] * reference::kUnit, rstd.value[0]);
 }
 
-// Squares of 9e-38 are normal; a term that merges the moments of parts may be below 2^-126, and flushed.
-TEST(ReferenceMagnitude, OfAVarianceCoversATermThatIsFlushed) {
+// A layer of one feature in f32 that divides by the geometric mean of its batch and of a window of ones.
+Layer ofGeometricWindow(int64_t rows) {
   Spec spec = batchNorm();
   spec.divideBy = DivideBy::Window;
   spec.window = {.size = 2, .mean = WindowMean::Geometric};
-  Layer layer(spec, {1, 2, 1});
+  Layer layer(spec, {1, rows, 1});
   layer.problem.data = layer.problem.params = DType::F32;
   layer.call.state["step"] = {20}, layer.call.state["window_psi2"] = {1, 1};
-  const Quantity moments = layer.forward({3e-19, -3e-19}).outputs.at("state.window_psi2");
+  return layer;
+}
+
+// Squares of 9e-38 are normal; a term that merges the moments of parts may be below 2^-126, and flushed.
+TEST(ReferenceMagnitude, OfAVarianceCoversATermThatIsFlushed) {
+  const Quantity moments = ofGeometricWindow(2).forward({3e-19, -3e-19}).outputs.at("state.window_psi2");
   EXPECT_NEAR(moments.value[0], 9e-38, 1e-42);
   EXPECT_GE(moments.magnitude[0] * reference::kUnit, 0x1p-126);
   EXPECT_LT(moments.magnitude[0] * reference::kUnit, 0x1p-125);
@@ -304,16 +309,12 @@ TEST(ReferenceMagnitude, OfAVarianceCoversATermThatIsFlushed) {
 
 // Three values of 1000: their variance is 0, and in f32 as much as the square of a rounding.
 TEST(ReferenceMagnitude, OfAGeometricMeanCoversAVarianceThatMayBeZero) {
-  Spec spec = batchNorm();
-  spec.divideBy = DivideBy::Window;
-  spec.window = {.size = 2, .mean = WindowMean::Geometric};
-  Layer layer(spec, {1, 3, 1});
-  layer.problem.data = layer.problem.params = DType::F32;
-  layer.call.state["step"] = {20}, layer.call.state["window_psi2"] = {1, 1};
+  Layer layer = ofGeometricWindow(3);
+  const double epsilon = layer.problem.spec->epsilon;
   const Quantity rstd = layer.forward({1000, 1000, 1000}).outputs.at("saved.rstd");
-  EXPECT_NEAR(rstd.value[0], 1 / std::sqrt(spec.epsilon), 1e-9) << "one of two moments is 0";
+  EXPECT_NEAR(rstd.value[0], 1 / std::sqrt(epsilon), 1e-9) << "one of two moments is 0";
   const double rounding = 1000 * 0x1p-24, mean = rounding;  // the root of 1 and of its square
-  EXPECT_GT(rstd.magnitude[0] * reference::kUnit, rstd.value[0] - 1 / std::sqrt(mean + spec.epsilon));
+  EXPECT_GT(rstd.magnitude[0] * reference::kUnit, rstd.value[0] - 1 / std::sqrt(mean + epsilon));
 }
 
 TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
