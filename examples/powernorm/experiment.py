@@ -18,7 +18,7 @@ import corpus
 import cost
 import machine
 import pairs
-import pictures
+import digits
 import schedule
 import theory
 import training
@@ -32,14 +32,14 @@ KEY = ("experiment", "norm", "placement", "rate", "seed", "steps", "tokens")
 _process = {}
 
 
-def prepare(splits, phrases, drawings, config, compiler):
+def prepare(splits, phrases, labelled, config, compiler):
     torch.set_num_threads(1)
     normc.compiler(compiler)
     splits = {name: torch.from_numpy(data.astype("int64")) for name, data in splits.items()}
     tasks = {"language": Language(splits, config), "translation": Translation(phrases, config)}
     tasks["mixed"] = Translation(phrases, config, mixed=True)
-    drawings = {name: tuple(map(torch.from_numpy, part)) for name, part in drawings.items()}
-    tasks["images"] = Images(drawings, config)
+    labelled = {name: tuple(map(torch.from_numpy, part)) for name, part in labelled.items()}
+    tasks["images"] = Images(labelled, config)
     _process.update(config=config, tasks=tasks)
 
 
@@ -57,14 +57,14 @@ def run_all(pool, task, runs, out):
     path = out / f"{schedule.FILES[task]}.csv"
     done = {tuple(row[name] for name in KEY) for row in read(path)}
     left = [run for run in runs if tuple(run[name] for name in KEY) not in done]
-    begin = time.time()
+    begin, unit = time.time(), "an image" if task == "images" else "a byte"
     for at, (name, (row, curve, statistics)) in enumerate(pool(execute, left)):
         append(out / "curves.csv", curve)
         append(out / "statistics.csv", statistics)
         append(path, [{"experiment": name, **row}])
         print(
             f"{at + 1} of {len(left)} after {time.time() - begin:.0f} s: {task}, {name} {row['placement']} {row['norm']} "
-            f"rate {row['rate']:g} seed {row['seed']}: test {row['test']:.4f} bits a {'picture' if task == 'images' else 'byte'}",
+            f"rate {row['rate']:g} seed {row['seed']}: test {row['test']:.4f} bits {unit}",
             flush=True,
         )
 
@@ -94,16 +94,16 @@ def main():
     begin = time.time()
     splits, texts = corpus.load(args.cache, () if args.offline else corpus.PACKAGES)
     phrases, sources = pairs.load(args.cache, config.translation.context, () if args.offline else pairs.PACKAGES)
-    drawings, shown = pictures.load(args.cache, "" if args.offline else pictures.PACKAGE)
-    prepare(splits, phrases, drawings, config, args.compiler)
+    labelled, sources_of_images = digits.load(args.cache, "" if args.offline else digits.PACKAGE)
+    prepare(splits, phrases, labelled, config, args.compiler)
     command = f"examples/powernorm/run --{args.form}{changed}"
     if not machine.begin(args.out, config, args.form, command, machine.facts(args.jobs, torch.__version__)):
         parser.error(f"{args.out} holds data of other settings; name another folder, or remove it")
-    for name, rows in (("corpus", texts), ("pairs", sources), ("pictures", shown)):
+    for name, rows in (("corpus", texts), ("pairs", sources), ("digits", sources_of_images)):
         if not (args.out / f"{name}.csv").exists():
             append(args.out / f"{name}.csv", rows)
     workers = args.jobs > 1 and concurrent.futures.ProcessPoolExecutor(
-        args.jobs, multiprocessing.get_context("spawn"), prepare, (splits, phrases, drawings, config, args.compiler)
+        args.jobs, multiprocessing.get_context("spawn"), prepare, (splits, phrases, labelled, config, args.compiler)
     )
     pool = workers.map if workers else map
     for name, rows in {

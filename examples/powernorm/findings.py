@@ -4,7 +4,7 @@ import math
 import typing
 
 from evidence import DESIGN, EQUAL, UNSTABLE, compared, interval, is_below_zero, joined, ordered, shown
-from pictures import SIDE
+from digits import SIDE
 from settings import TITLES
 
 

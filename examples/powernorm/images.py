@@ -1,4 +1,4 @@
-"""The task of telling which of ten kinds a picture is, for what the paper says of networks for images (Fig. 2 and 3)."""
+"""The task of telling which of ten kinds an image is, for what the paper says of networks for images (Fig. 2 and 3)."""
 
 import copy
 import math
@@ -6,12 +6,12 @@ import math
 import torch
 from torch import nn
 
-from pictures import KINDS
+from digits import KINDS
 from resnet import ResNet
 
 
 class Images:
-    """The task as `training.train` takes it. splits: {name: (pictures, labels)}."""
+    """The task as `training.train` takes it. splits: {name: (images, labels)}."""
 
     measured = ("valid", "test", "test_of_batch", "accuracy")  # the names of `results`
 
@@ -25,17 +25,17 @@ class Images:
 
     def draw(self, size, generator):
         """Returns a batch of train."""
-        pictures, labels = self.splits["train"]
+        images, labels = self.splits["train"]
         at = torch.randint(len(labels), (size,), generator=generator)
-        return pictures[at], labels[at]
+        return images[at], labels[at]
 
     def loss(self, model, drawn):
-        pictures, labels = drawn
-        return nn.functional.cross_entropy(model(pictures), labels)
+        images, labels = drawn
+        return nn.functional.cross_entropy(model(images), labels)
 
     @torch.no_grad()
     def bits(self, model, split, of_batch=False):
-        """Returns bits a picture of valid or test. of_batch: with statistics of all its pictures."""
+        """Returns bits an image of valid or test. of_batch: with statistics of all its images."""
         if of_batch:
             model = copy.deepcopy(model)  # a forward in training moves the state
         model.train(of_batch)
@@ -43,7 +43,7 @@ class Images:
 
     def results(self, model, size):
         values = self.bits(model, "valid"), self.bits(model, "test"), self.bits(model, "test", of_batch=True)
-        pictures, labels = self.splits["test"]
+        images, labels = self.splits["test"]
         with torch.no_grad():
-            accuracy = (model.eval()(pictures).argmax(1) == labels).double().mean().item()
+            accuracy = (model.eval()(images).argmax(1) == labels).double().mean().item()
         return dict(zip(self.measured, (*values, accuracy)))

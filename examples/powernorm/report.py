@@ -81,7 +81,7 @@ def introduction(folder, about, parameters):
         "",
         f"For images a residual network of three stages with {config['images']['units']} units each and "
         f"{config['images']['width']} channels in the first: {parameters[2]} parameters. {config['images']['steps']} steps "
-        f"of {config['images']['batch']} pictures with BN alone, all else as above; the search by runs of "
+        f"of {config['images']['batch']} images with BN alone, all else as above; the search by runs of "
         f"{config['images']['search_steps']} steps.",
         "",
         "So small models and so few steps say what these norms do here; they do not refute results of larger ones.",
@@ -121,10 +121,10 @@ def write(folder):
         "Bytes a step": ["Post-norm, loss on test, with as many bytes in all.", "", *batch_table],
         "Translation": translation(translated, mixed, columns),
         "Images": [
-            "Cross entropy in bits a picture.",
+            "Cross entropy in bits an image.",
             "",
-            *tables.pictures(images),
-            *tables.sources(folder / "pictures.csv"),
+            *tables.images(images),
+            *tables.sources(folder / "digits.csv"),
         ],
         "Time": [
             "Median microseconds of processor time, in parentheses the median ratio to LN. A norm is forward and "

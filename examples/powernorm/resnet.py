@@ -29,7 +29,7 @@ class Unit(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Pictures [batch, 1, height, width] to logits [batch, kinds]."""
+    """Images [batch, 1, height, width] to logits [batch, kinds]."""
 
     def __init__(self, width, units, kinds):
         super().__init__()
@@ -46,8 +46,8 @@ class ResNet(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out")
 
-    def forward(self, pictures):
-        x = self.norm(self.stem(pictures)).relu()
+    def forward(self, images):
+        x = self.norm(self.stem(images)).relu()
         for unit in self.units:
             x = unit(x)
         return self.logits(x.mean((2, 3)))

@@ -12,7 +12,7 @@ def sizes(config, task):
 
 
 def tokens_of(config, task, batch):
-    """Returns the bytes of a step, at most; of images the pictures."""
+    """Returns the bytes of a step, at most; of images the images."""
     return batch if task == "images" else batch * sizes(config, task).context
 
 

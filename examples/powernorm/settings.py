@@ -34,7 +34,7 @@ class Images:
 
     width: int  # channels of the first stage
     units: int  # of each of three stages
-    batch: int  # pictures of a step
+    batch: int  # images of a step
     steps: int
     search_steps: int
 

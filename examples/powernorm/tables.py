@@ -65,7 +65,7 @@ def search(data):
     return ["Loss on valid; the best is bold.", "", *table(head, sorted(rows)), told, ""]
 
 
-def pictures(data):
+def images(data):
     """Loss and accuracy of each run of the network for images."""
     columns = ("valid", "test", "test_of_batch", "accuracy")
     titles = ("rate", "seed", "valid", "test", "test, statistics of the batch", "accuracy on test")

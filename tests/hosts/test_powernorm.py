@@ -20,7 +20,7 @@ sys.path.insert(0, str(EXAMPLE))
 
 import evidence  # noqa: E402
 import machine  # noqa: E402
-import pictures  # noqa: E402
+import digits  # noqa: E402
 import probe  # noqa: E402
 import report  # noqa: E402
 from resnet import ResNet  # noqa: E402
@@ -130,18 +130,18 @@ def test_the_transformer_is_compared_with_the_network_for_images(made):
     told = float(re.search(r"post-norm, relative_var (\S+) ", cells(made, claim)[2])[1])
     assert told == pytest.approx(mean("post", "relative_var") / mean("images", "relative_var"), abs=6e-3)
     told = float(re.search(r"pre-norm, g_mu (\S+) ", cells(made, "The same, summed over the rows of a batch")[2])[1])
-    rows = 8 * 16, 8 * 8 * 8  # of a step: sequences and bytes; pictures and pixels
+    rows = 8 * 16, 8 * 8 * 8  # of a step: sequences and bytes; images and pixels
     assert told == pytest.approx(mean("pre", "g_mu") * rows[0] / (mean("images", "g_mu") * rows[1]), abs=6e-3)
 
 
-def test_pictures_are_split_and_have_a_fallback(tmp_path):
-    splits, (row,) = pictures.load(tmp_path, "")
-    assert row == {"source": "fallback: gratings", "pictures": 1800, "train": 1440, "valid": 180, "test": 180}
+def test_images_are_split_and_have_a_fallback(tmp_path):
+    splits, (row,) = digits.load(tmp_path, "")
+    assert row == {"source": "fallback: gratings", "images": 1800, "train": 1440, "valid": 180, "test": 180}
     for name, (drawn, labels) in splits.items():
         assert drawn.shape == (row[name], 8, 8) and set(labels) <= set(range(10)), name
-    again, _ = pictures.load(tmp_path, "")
+    again, _ = digits.load(tmp_path, "")
     assert (again["test"][0] == splits["test"][0]).all()
-    _, (row,) = pictures.load(tmp_path, "a-package-that-is-not-there")
+    _, (row,) = digits.load(tmp_path, "a-package-that-is-not-there")
     assert row["source"] == "fallback: gratings"
 
 
@@ -153,7 +153,7 @@ def test_the_network_for_images_is_resnet_20():
     assert sum(p.numel() for p in model.parameters()) == 269434  # 269,722 with three channels of input
 
 
-def test_a_probe_takes_the_channels_of_pictures_as_features():
+def test_a_probe_takes_the_channels_of_images_as_features():
     x = torch.randn(2, 3, 4, 5)
     assert torch.equal(probe.rows_of(x), torch.stack([x[:, c].flatten() for c in range(3)], 1))
     assert torch.equal(probe.rows_of(x[0]), x[0].reshape(12, 5))

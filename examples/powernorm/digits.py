@@ -1,7 +1,7 @@
-"""Pictures of handwritten digits with their labels, split into train, valid and test.
+"""Images of handwritten digits with their labels, split into train, valid and test.
 
 They are those of scikit-learn, 8 x 8 pixels of 17 greys, which Debian's package python3-sklearn holds; it is fetched as
-those of corpus.py. Where that fails, gratings of ten directions with noise serve: the report's table of pictures names
+those of corpus.py. Where that fails, gratings of ten directions with noise serve: the report's table of images names
 what served.
 """
 
@@ -16,12 +16,12 @@ import corpus
 
 PACKAGE = "python3-sklearn"
 DIGITS = "usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz"
-SIDE, KINDS = 8, 10  # pixels of a side, and kinds of pictures
+SIDE, KINDS = 8, 10  # pixels of a side, and kinds of images
 FALLBACK, GRATINGS = "fallback: gratings", 1800
 
 
-def digits(package, cache):
-    """Returns (pictures [count, side, side] about 0, labels)."""
+def downloaded(package, cache):
+    """Returns (images [count, side, side] about 0, labels)."""
     path = corpus.unpacked(package, pathlib.Path(cache)) / DIGITS
     table = np.loadtxt(gzip.decompress(path.read_bytes()).decode().splitlines(), delimiter=",")
     return table[:, :-1].reshape(-1, SIDE, SIDE) / 8 - 1, table[:, -1].astype(int)
@@ -38,16 +38,16 @@ def gratings():
 
 
 def load(cache, package=PACKAGE):
-    """Returns ({split: (pictures as float32, labels as int64)}, [{"source", "pictures", "train", "valid", "test"}]).
+    """Returns ({split: (images as float32, labels as int64)}, [{"source", "images", "train", "valid", "test"}]).
 
     Of ten neighbours eight are train, one is valid and one is test.
     """
     try:
-        source, (pictures, labels) = (package, digits(package, cache)) if package else (FALLBACK, gratings())
+        source, (images, labels) = (package, downloaded(package, cache)) if package else (FALLBACK, gratings())
     except (OSError, subprocess.SubprocessError):
-        source, (pictures, labels) = FALLBACK, gratings()
+        source, (images, labels) = FALLBACK, gratings()
     rest = np.arange(len(labels)) % 10
     parts = {"train": rest < 8, "valid": rest == 8, "test": rest == 9}
-    splits = {name: (pictures[part].astype("float32"), labels[part].astype("int64")) for name, part in parts.items()}
+    splits = {name: (images[part].astype("float32"), labels[part].astype("int64")) for name, part in parts.items()}
     counts = {name: int(part.sum()) for name, part in parts.items()}
-    return splits, [{"source": source, "pictures": len(labels), **counts}]
+    return splits, [{"source": source, "images": len(labels), **counts}]
