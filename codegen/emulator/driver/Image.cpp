@@ -56,12 +56,16 @@ std::vector<Variable> sharedVariables(std::string_view ptx) {
 template <typename T>
 T valueAt(std::string_view bytes, size_t at) {
   T value{};
-  if (at + sizeof value <= bytes.size()) std::memcpy(&value, bytes.data() + at, sizeof value);
+  if (sizeof value <= bytes.size() && at <= bytes.size() - sizeof value)
+    std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;
 }
 
 /// Returns the content of a section of a file in ELF with 64 bits; empty if there is none of that name.
 std::string_view sectionOf(std::string_view elf, std::string_view name) {
+  if (!elf.starts_with("\x7f"
+                       "ELF"))
+    return {};
   const auto headers = valueAt<uint64_t>(elf, 0x28);
   const size_t each = valueAt<uint16_t>(elf, 0x3a), count = valueAt<uint16_t>(elf, 0x3c);
   const auto content = [&](size_t index) {
