@@ -323,6 +323,18 @@ TEST(LongSums, OfABatchOf16BitsWithAnOutlierKeepTheirDigits) {
   }
 }
 
+TEST(ChannelsFirst, GradientsOfAFeatureAreSummedInSeveralVectors) {
+  for (const char* norm : {"instance_norm", "batch_norm", "layer_norm"})
+    for (const codegen::Strategy strategy : {codegen::Strategy::Resident, codegen::Strategy::Streamed}) {
+      const Problem problem = problemOf(std::string(norm) + ":backward@f32[*x6x*]{layout=channels_first}");
+      if (!llvm::is_contained(codegen::cpu::strategies(problem), strategy)) continue;
+      auto schedule = codegen::cpu::defaultSchedule(problem, hostIsa(), strategy);
+      schedule.unroll = 4;
+      ASSERT_FALSE(codegen::cpu::whyIllegal(problem, schedule, hostIsa())) << norm;
+      normc::expectRight(problem, schedule);
+    }
+}
+
 TEST(Groups, OfRowsThatAreReadAheadAreAllServed) {
   for (const char* text :
        {"group_norm:forward@f32[*x256]{groups=4}", "group_norm:backward@bf16[*x96]{groups=3}"}) {
