@@ -37,7 +37,7 @@ def plots(data, curves, folder, batches):
             }
             write(
                 f"{kind}-{placement}.svg",
-                svg.lines(title, "step", "largest of each interval", series, log=True),
+                svg.lines(f"{title}, {design}", "step", "largest of each interval", series, log=True),
                 f"Fig. 2 and 4, left: {kind} at the first norm, {design} (statistics.csv, max_{kind}_*)",
             )
         series = {
@@ -46,7 +46,7 @@ def plots(data, curves, folder, batches):
         }
         write(
             f"gradients-{placement}.svg",
-            svg.lines("Gradient statistics / features", "step", "mean of each interval", series, log=True),
+            svg.lines(f"Gradient statistics / features, {design}", "step", "mean of each interval", series, log=True),
             f"Fig. 3 and 4, right: gradient statistics at the first norm, {design} (statistics.csv, g_*)",
         )
     for name, columns, title, caption in (

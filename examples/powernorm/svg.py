@@ -8,14 +8,23 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 690, 360, 70, 200, 34, 46
 
 
 def _ticks(low, high, log):
-    """Returns the values that an axis names."""
+    """Returns the values that an axis names, of a log axis their logarithms: powers of ten, and 2 and 5 times
+    these if there are few."""
     if log:
         powers = range(math.floor(low), math.ceil(high) + 1)
         step = max(1, math.ceil(len(powers) / 7))
-        return [power for power in powers if low - 1e-9 <= power <= high + 1e-9 and power % step == 0] or [low, high]
+        factors = (1, 2, 5) if high - low < 2 else (1,)
+        made = [power + math.log10(factor) for power in powers if power % step == 0 for factor in factors]
+        return [tick for tick in made if low - 1e-9 <= tick <= high + 1e-9] or [low, high]
     step = 10 ** math.floor(math.log10((high - low) / 4))
     step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= 6)
     return [step * at for at in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def _power(exponent):
+    """Returns ten to the exponent as text: `1e3`, `2e-1`."""
+    whole = math.floor(exponent + 1e-9)
+    return f"{10 ** (exponent - whole):.3g}e{whole}"
 
 
 class Axis:
@@ -37,7 +46,7 @@ class Axis:
     def ticks(self):
         """Returns pairs of a pixel and its text."""
         made = _ticks(self.low, self.high, self.log)
-        return [(self.at(10**t if self.log else t), f"1e{t:g}" if self.log else f"{t:.6g}") for t in made]
+        return [(self.at(10**t), _power(t)) if self.log else (self.at(t), f"{t:.6g}") for t in made]
 
 
 def _text(x, y, content, anchor="middle", more=""):

@@ -23,6 +23,7 @@ import machine  # noqa: E402
 import digits  # noqa: E402
 import probe  # noqa: E402
 import report  # noqa: E402
+import svg  # noqa: E402
 from resnet import ResNet  # noqa: E402
 from settings import FORMS  # noqa: E402
 
@@ -210,6 +211,15 @@ def test_plots_are_svg_with_a_line_for_each_norm(made):
     assert len(lines) == 4 and all(len(line.get("points").split()) == 3 for line in lines)  # 12 steps, a row for each 4
     text = (made / "report.md").read_text()
     assert all(f"({name})" in text for name in plots)
+
+
+def test_a_log_axis_of_few_decades_names_values_between_powers():
+    def labels(low, high):
+        return [text for _, text in svg.Axis([low, high], 0, 100, log=True, margin=0).ticks()]
+
+    assert labels(0.05, 0.8) == ["5e-2", "1e-1", "2e-1", "5e-1"]
+    assert labels(0.3, 400) == ["1e0", "1e1", "1e2"]
+    assert labels(0.11, 0.15) == ["1.1e-1", "1.5e-1"]
 
 
 def test_a_second_call_goes_on_and_more_seeds_add_theirs(copied):
