@@ -40,6 +40,16 @@ void NormDialect::initialize() {
       >();
 }
 
+TensorOp KernelOp::tensor(StringRef name) const {
+  return cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(*this, name));
+}
+
+SmallVector<TensorOp, 4> KernelOp::tensors(ArrayAttr symbols) const {
+  SmallVector<TensorOp, 4> tensors;
+  for (auto symbol : symbols.getAsRange<FlatSymbolRefAttr>()) tensors.push_back(tensor(symbol.getValue()));
+  return tensors;
+}
+
 const normc::TensorInfo* TensorOp::info() {
   const auto tensor = getRole() == package::Role::Tensor ? normc::tensorNamed(getSymName()) : std::nullopt;
   return tensor ? &normc::infoOf(*tensor) : nullptr;

@@ -38,6 +38,9 @@ def Norm_KernelOp : Norm_Op<"kernel", [IsolatedFromAbove, Symbol, SymbolTable, N
     /// Returns how many groups of the axis `group` or `pre_group` a row has.
     int64_t groupsAlong(Axis axis) { return axis == Axis::PreGroup ? getPreGroups() : getGroups(); }
     bool hasMask() { return ::mlir::SymbolTable::lookupSymbolIn(getOperation(), "mask"); }
+    /// Returns the tensor of that name, or the tensors of a list of symbols; the kernel has to declare them.
+    TensorOp tensor(::llvm::StringRef name) const;
+    ::llvm::SmallVector<TensorOp, 4> tensors(::mlir::ArrayAttr symbols) const;
   }];
 }
 

@@ -141,10 +141,6 @@ Value AccessLowering::laneMask(Value count, int64_t lanes) {
   return l_.laneMask(count, lanes);
 }
 
-TensorOp AccessLowering::tensor(StringRef name) {
-  return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, name));
-}
-
 // The strides of a partial have a meaning of their own (runtime/abi/kernel.h).
 Value AccessLowering::partials(TensorOp t) {
   return arguments_.strides[llvm::find(strided_, t) - strided_.begin()].segment;

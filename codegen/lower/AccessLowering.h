@@ -87,7 +87,8 @@ class AccessLowering {
   /// one 16-bit lane it emits a store of 32 bits (22.1, AVX-512).
   mlir::Value laneMask(mlir::Value count, int64_t lanes);
 
-  TensorOp tensor(llvm::StringRef name);
+  TensorOp tensor(llvm::StringRef name) { return kernel_.tensor(name); }
+  llvm::SmallVector<TensorOp, 4> tensors(mlir::ArrayAttr symbols) { return kernel_.tensors(symbols); }
   mlir::Type stored(TensorOp t) const { return access_.stored(t); }
   const Access& access() const { return access_; }
   mlir::Value pointer(TensorOp);  ///< a memref of rank 0

@@ -72,8 +72,7 @@ Values SlabLowering::foldElements(FoldOp op, const Replica& replica, Value posit
    : op.getAxis() == Axis::Partial ? at.partial
                                    : at.window) = position;
   Values elements;
-  for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) {
-    TensorOp t = f_.tensor(name.getValue());
+  for (TensorOp t : f_.tensors(op.getReads())) {
     int64_t lanes = lanesOf(t);
     elements.push_back(f_.load(t, f_.address(t, at), lanes, lanes ? laneMask_ : Value()));
   }
@@ -109,9 +108,9 @@ void SlabLowering::fold(FoldOp op, Replica& replica) {
   const bool chunks = op.getAxis() == Axis::Chunk, partials = op.getAxis() == Axis::Partial;
   Value extent = op.getOfSegment() ? f_.chunksOfSegment(*op.getChunkOf())
                  : chunks          ? f_.chunks(*op.getChunkOf())
-                 : partials ? f_.partials(f_.tensor(cast<FlatSymbolRefAttr>(op.getReads()[0]).getValue()))
-                            : l_.index(*op.getExtent());
-  for (auto name : op.getReads().getAsRange<FlatSymbolRefAttr>()) beforeRead(f_.tensor(name.getValue()));
+                 : partials        ? f_.partials(f_.tensors(op.getReads()).front())
+                                   : l_.index(*op.getExtent());
+  for (TensorOp t : f_.tensors(op.getReads())) beforeRead(t);
   bool stores = !op.getBody().front().getOps<StoreOp>().empty();
   if (stores) beginFold();
   Values init;

@@ -132,12 +132,11 @@ Operation* SlabLowering::clone(Operation& op, IRMapping& values) {
 
 SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
   SweepParts s{.op = op};
-  auto lookup = [&](ArrayAttr names, SmallVector<TensorOp>& to) {
-    for (auto name : names.getAsRange<FlatSymbolRefAttr>()) to.push_back(f_.tensor(name.getValue()));
-  };
-  lookup(op.getReads(), s.reads), lookup(op.getWrites(), s.writes), lookup(op.getPartials(), s.partials);
+  s.reads = f_.tensors(op.getReads());
+  s.writes = f_.tensors(op.getWrites());
+  s.partials = f_.tensors(op.getPartials());
   s.firstMate = s.reads.size();
-  if (auto mates = op.getMates()) lookup(*mates, s.reads);
+  if (auto mates = op.getMates()) llvm::append_range(s.reads, f_.tensors(*mates));
   // The axis of the innermost loop, and the axis along which replicas differ.
   bool column = kind_ == Kind::Column && !isAcrossChannels();
   const Axis contiguous = f_.kernel().contiguousAxis();

@@ -206,7 +206,7 @@ bool KernelBuilder::hasState(StringRef name) const { return findField(stateField
 bool KernelBuilder::hasPartial(StringRef name) const { return findField(partialFields(problem_), name); }
 
 bool KernelBuilder::hasFeatures(StringRef tensor) const {
-  return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, tensor)).hasAxis(Axis::Feature);
+  return kernel_.tensor(tensor).hasAxis(Axis::Feature);
 }
 
 StringRef KernelBuilder::stateIn(StringRef name) {
@@ -222,7 +222,7 @@ StringRef KernelBuilder::stateIn(StringRef name) {
 }
 StringRef KernelBuilder::stateOut(StringRef name) {
   stateIn(name);
-  auto in = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, ("state_in." + name).str()));
+  TensorOp in = kernel_.tensor(("state_in." + name).str());
   return declare(("state_out." + name).str(), in.getType(), in.getAxes(), package::Role::StateOut,
                  package::Access::Write, in.getWindow());
 }
@@ -409,7 +409,7 @@ Nums KernelBuilder::totalOfPartials(ArrayRef<StringRef> fields) {
 //===-- Values --------------------------------------------------------------===//
 
 Num KernelBuilder::load(StringRef tensor, Value window) {
-  auto op = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel_, tensor));
+  TensorOp op = kernel_.tensor(tensor);
   Type type = op.getType().isInteger(64) ? Type(op.getType()) : statistics_;
   return {this, LoadOp::create(builder_, loc(), type, tensor, window)};
 }

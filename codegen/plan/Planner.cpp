@@ -137,7 +137,7 @@ static void orderTensors(KernelOp kernel) {
   Operation* end = &*llvm::find_if(body, [](Operation& op) { return !isa<TensorOp>(op); });
   llvm::DenseSet<Operation*> placed;
   auto place = [&](StringRef name) {
-    Operation* tensor = SymbolTable::lookupSymbolIn(kernel, name);
+    TensorOp tensor = kernel.tensor(name);
     if (placed.insert(tensor).second) tensor->moveBefore(end);
   };
   auto all = [&](ArrayAttr names) {
@@ -190,7 +190,7 @@ TrafficBounds trafficBoundsOf(KernelOp kernel) {
 Traffic trafficOf(KernelOp kernel, bool warmup, llvm::function_ref<bool(SlabOp)> keeps) {
   Traffic traffic;
   auto xSized = [&](Attribute symbol) {
-    return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, cast<FlatSymbolRefAttr>(symbol))).isXSized();
+    return kernel.tensor(cast<FlatSymbolRefAttr>(symbol).getValue()).isXSized();
   };
   for (auto phase : kernel.getOps<PhaseOp>()) {
     for (auto slab : phase.getOps<SlabOp>()) {

@@ -87,10 +87,8 @@ static SmallVector<TensorOp> accessedIn(SlabOp slab) {
   auto kernel = slab->getParentOfType<KernelOp>();
   for (auto sweep : slab.sweeps())
     for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
-      for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
-        auto t = cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name));
+      for (TensorOp t : kernel.tensors(names))
         if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
-      }
   return tensors;
 }
 

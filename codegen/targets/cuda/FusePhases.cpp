@@ -82,9 +82,7 @@ static bool holdsColumns(PhaseOp phase, const Schedule& s) {
 static void fusePrepare(KernelOp kernel, PhaseOp prepare, PhaseOp apply, const Schedule& s) {
   if (!prepare.isOverFeatures() || prepare.getWarmup() || apply.getWarmup() || !holdsColumns(apply, s))
     return;
-  auto role = [&](StringRef name) {
-    return cast<TensorOp>(SymbolTable::lookupSymbolIn(kernel, name)).getRole();
-  };
+  auto role = [&](StringRef name) { return kernel.tensor(name).getRole(); };
   Names stored = storedIn(prepare), loaded = loadedIn(prepare), work;
   for (StringRef name : stored) {
     const bool inWorkspace = role(name) == package::Role::Workspace;

@@ -64,8 +64,7 @@ void HeldValues::loadVectors(SlabOp slab) {
   const bool congruent = access_.byClasses();
   if (k_.s.tile == 0 || !f_.featuresLast() || (f_.access().peeled && !congruent)) return;
   for (auto sweep : slab.sweeps())
-    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
+    for (TensorOp t : f_.tensors(sweep.getReads())) {
       if (!t.hasAxis(Axis::Feature) || t.isXSized()) continue;
       if (!congruent && (!t.isWorkspace() || t.getAxes().size() != 1)) continue;
       if (t.hasAxis(Axis::Segment)) continue;  // differs from row to row

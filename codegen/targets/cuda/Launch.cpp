@@ -19,13 +19,11 @@ static constexpr int64_t kFoldingThreads = 1024;
 
 llvm::SmallVector<TensorOp> readAlways(SlabOp slab) {
   llvm::SmallVector<TensorOp> tensors;
+  auto kernel = slab->getParentOfType<KernelOp>();
   for (auto sweep : slab.sweeps()) {
     if (sweep.getCondition()) continue;
-    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-      auto t =
-          mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(slab->getParentOfType<KernelOp>(), name));
+    for (TensorOp t : kernel.tensors(sweep.getReads()))
       if (t.isXSized() && !llvm::is_contained(tensors, t)) tensors.push_back(t);
-    }
   }
   return tensors;
 }
@@ -38,8 +36,7 @@ llvm::SmallVector<TensorOp> vectorsOfAllRows(SlabOp slab) {
   kernel.walk([&](SlabOp other) { columns |= other.hasSweeps() && other.getKind() == SlabKind::Column; });
   if (columns) return tensors;
   for (auto sweep : slab.sweeps())
-    for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-      auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
+    for (TensorOp t : kernel.tensors(sweep.getReads())) {
       const bool ofFeatures = t.getAxes().size() == 1 && t.hasAxis(Axis::Feature);
       if (ofFeatures && t.getRole() == package::Role::Tensor && !llvm::is_contained(tensors, t))
         tensors.push_back(t);
@@ -100,9 +97,7 @@ static int64_t partialsOf(SlabOp slab) {
   auto kernel = slab->getParentOfType<KernelOp>();
   int64_t count = 0;
   for (auto sweep : slab.sweeps())
-    for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
-      count += mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
-                   .hasAxis(kernel.contiguousAxis());
+    for (TensorOp t : kernel.tensors(sweep.getPartials())) count += t.hasAxis(kernel.contiguousAxis());
   return count;
 }
 

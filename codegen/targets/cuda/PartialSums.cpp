@@ -65,10 +65,8 @@ void PartialSums::begin(SlabOp slab, Value firstUnit) {
   if (addsFirst(slab) && !access_.byClasses()) firstUnit_ = firstUnit;
   for (auto sweep : slab.sweeps()) {
     firstOf_[sweep] = tensors_.size();
-    for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
+    for (TensorOp t : f_.tensors(sweep.getPartials()))
       if (t.hasAxis(f_.featuresLast() ? Axis::Feature : Axis::Row)) tensors_.push_back(t);
-    }
   }
   if (k_.s.tile == 0) return;
   for (size_t p = 0; p < tensors_.size(); ++p) {

@@ -54,8 +54,7 @@ void PeeledRuns::beginStep(SlabOp slab, ArrayRef<Coordinates> units) {
   slackBefore_ = slackAfter_ = 0;
   for (auto sweep : slab.sweeps())
     for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
-      for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
-        TensorOp t = f_.tensor(name.getValue());
+      for (TensorOp t : f_.tensors(names)) {
         if (t.isXSized() && t != first && !llvm::is_contained(others, t)) others.push_back(t);
         if (!isShifted(t) || !f_.featuresLast()) continue;
         int64_t each = kLoadBytes / bytesOf(t);

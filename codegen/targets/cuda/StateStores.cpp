@@ -37,8 +37,8 @@ void StateStores::beforeRead(TensorOp t) {
 
 void StateStores::beforeSweep(SweepOp sweep) {
   if (!k_.gridded() || !sweep.getSums().empty() || !otherBlocksRead()) return;
-  for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>())
-    if (!isUnshared(k_.f.tensor(name.getValue())) && !k_.f.tensor(name.getValue()).isXSized()) return;
+  for (TensorOp t : k_.f.tensors(sweep.getReads()))
+    if (!isUnshared(t) && !t.isXSized()) return;
   for (mlir::Operation* op = sweep->getNextNode(); op; op = op->getNextNode())
     if (mlir::isa<SweepOp, LoadOp, FoldOp, ProbeOp, AccumulateOp>(op)) return;
   tree_.arriveAtGrid();

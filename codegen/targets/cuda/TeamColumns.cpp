@@ -88,8 +88,7 @@ void TeamLowering::holdRows(const Replica& column) {
   columnRows_.tensors.clear(), columnRows_.rows.clear();
   if (!s_.hold || !slab_.getResident()) return;
   for (auto sweep : slab_.getOps<SweepOp>()) {
-    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>()) {
-      TensorOp t = f_.tensor(name.getValue());
+    for (TensorOp t : f_.tensors(sweep.getReads())) {
       if (sweep.getCondition() && t.isXSized()) continue;  // the condition may not hold
       if (t.hasAxis(Axis::Row) && !llvm::is_contained(columnRows_.tensors, t))
         columnRows_.tensors.push_back(t);

@@ -106,8 +106,7 @@ bool TeamLowering::zeroPartials() {
   llvm::SetVector<Operation*> partials;
   f_.phase()->walk([&](Operation* op) {
     if (auto sweep = dyn_cast<SweepOp>(op))
-      for (auto name : sweep.getPartials().getAsRange<FlatSymbolRefAttr>())
-        partials.insert(f_.tensor(name.getValue()));
+      for (TensorOp t : f_.tensors(sweep.getPartials())) partials.insert(t);
     if (auto add = dyn_cast<AccumulateOp>(op)) partials.insert(f_.tensor(add.getTensor()));
   });
   if (partials.empty()) return false;
