@@ -9,6 +9,8 @@ namespace normc::codegen::cuda {
 
 /// Bytes of a row that a team of columns reads together; memory is fetched in halves of that.
 static constexpr int64_t kSegmentBytes = 128;
+/// Elements of an access at most where a thread has sums of each, which fill registers.
+static constexpr int64_t kMostOfSums = 8;
 /// Bytes that one block moves in the time of the launches that it saves.
 static constexpr int64_t kAloneBytes = 64 << 10;
 /// Returns the elements of a column slab that a thread of 256 keeps. ptxas was seen not to spill with as
@@ -218,85 +220,84 @@ static bool holdShared(Schedule& s, const KernelTraits& traits, const Arch& arch
   return false;
 }
 
-Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy strategy) {
-  Schedule s;
-  s.strategy = strategy;
-  s.hints = traits.rereads;
-  s.vector = arch.accessBytes / traits.dataBytes;
-  const int64_t whole = s.vector;
-  while (traits.width % s.vector || traits.block % s.vector) s.vector /= 2;
+/// Returns the elements of an access: as many as an access of the device has and runs are aligned for.
+static int64_t vectorOf(const KernelTraits& traits, const Arch& arch) {
+  if (traits.grouped && !traits.width && !traits.peelable) return 1;
+  const int64_t whole = arch.accessBytes / traits.dataBytes;
+  int64_t vector = whole;
+  while (traits.width % vector || traits.block % vector) vector /= 2;
   const bool anywhere = traits.peelable || (traits.congruent && traits.lines);
-  if (anywhere && s.vector * traits.dataBytes < 8 && traits.width >= leastPeeled(whole)) s.vector = whole;
-  if (traits.grouped && !traits.width && !traits.peelable) s.vector = 1;
-  int64_t blocks = 2 * arch.multiprocessors;
-  if (isMeasured(traits, arch))
-    if (const auto* line = measuredLine(traits, arch, /*forFewRows=*/false)) return line->schedule;
-  if (traits.lines) {
-    if (!traits.width || traits.runPartials) {
-      s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
-    } else if (!holdRun(s, traits, arch)) {
-      const int64_t wide = s.vector;
-      while (!traits.peelable && traits.width % s.vector)
-        s.vector /= 2;  // the accesses of longer rows with sums must be aligned
-      const bool held = (s.vector < wide && holdRun(s, traits, arch)) || holdShared(s, traits, arch);
-      if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: every sweep reads it
-    }
-    s.chunks = std::max<int64_t>(1, (s.shared ? arch.multiprocessors : blocks) / (s.cluster * s.grid));
-    bool small = s.tile > 0 && s.tile * s.vector * traits.dataBytes < 64 && !traits.partials &&
-                 !traits.runPartials && !traits.turns;
-    if (small) s.rows = std::clamp<int64_t>(64 / (s.tile * s.vector * traits.dataBytes), 1, 4);
-    while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
-    fillProcessor(s, traits, arch, ruleOf(traits, arch));
-    // x and y are accessed once, and would take the place of scale and bias in the first-level cache.
-    if (isMeasured(traits, arch) && traits.dataBytes < 4 && !traits.backward && s.tile > 0) s.hints = 1;
-    // As many tasks as the device holds blocks: with more, the last wave is not full, and there are more
-    // sums.
-    if (arch.clusters() && traits.partials && s.tile > 0)
-      s.chunks = std::max<int64_t>(1, arch.multiprocessors * s.blocks / (s.cluster * s.grid));
+  if (anywhere && vector * traits.dataBytes < 8 && traits.width >= leastPeeled(whole)) return whole;
+  return vector;
+}
+
+/// Completes the schedule of rows that have statistics of their own.
+static Schedule linesSchedule(const KernelTraits& traits, const Arch& arch, Schedule s) {
+  if (!traits.width || traits.runPartials) {
+    s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
+  } else if (!holdRun(s, traits, arch)) {
+    const int64_t wide = s.vector;
+    while (!traits.peelable && traits.width % s.vector)
+      s.vector /= 2;  // the accesses of longer rows with sums must be aligned
+    const bool held = (s.vector < wide && holdRun(s, traits, arch)) || holdShared(s, traits, arch);
+    if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: every sweep reads it
+  }
+  const int64_t tasks = s.shared ? arch.multiprocessors : 2 * arch.multiprocessors;
+  s.chunks = std::max<int64_t>(1, tasks / (s.cluster * s.grid));
+  const int64_t bytes = s.tile * s.vector * traits.dataBytes;
+  if (s.tile > 0 && bytes < 64 && !traits.partials && !traits.runPartials && !traits.turns)
+    s.rows = std::clamp<int64_t>(64 / bytes, 1, 4);
+  while (s.rows > 1 && whyIllegal(traits, s, arch)) s.rows /= 2;
+  fillProcessor(s, traits, arch, ruleOf(traits, arch));
+  // x and y are accessed once, and would take the place of scale and bias in the first-level cache.
+  if (isMeasured(traits, arch) && traits.dataBytes < 4 && !traits.backward && s.tile > 0) s.hints = 1;
+  // As many tasks as the device holds blocks: with more, the last wave is not full, and there are more sums.
+  if (arch.clusters() && traits.partials && s.tile > 0)
+    s.chunks = std::max<int64_t>(1, arch.multiprocessors * s.blocks / (s.cluster * s.grid));
+  return s;
+}
+
+/// Completes the schedule of statistics over a segment: a team for each run of a row.
+static Schedule blocksSchedule(const KernelTraits& traits, const Arch& arch, Schedule s) {
+  s.threads = 256, s.blocks = 1, s.chunks = 4096;
+  if (traits.backward) s.vector = std::min<int64_t>(s.vector, kMostOfSums);
+  const auto walk = [&] { s.tile = 0, s.team = s.threads, s.rows = 1; };
+  if (!traits.width || traits.runPartials) {
+    walk();
     return s;
   }
-  int64_t features = traits.features ? traits.features : 1024;
+  const int64_t count = traits.width / s.vector;
+  s.team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(count));
+  s.tile = llvm::divideCeil(count, s.team);
+  s.rows = std::clamp<int64_t>(16 / s.vector, 1, 4);
+  if (s.tile * s.vector > 32 || whyIllegal(traits, s, arch)) walk();
+  return s;
+}
+
+/// Completes the schedule of columns: statistics of features, or sums of them alone (streams).
+static Schedule columnsSchedule(const KernelTraits& traits, const Arch& arch, Schedule s) {
+  const int64_t features = traits.features ? traits.features : 1024;
   s.threads = 256;
-  s.blocks = traits.columns || traits.blocks || s.vector > 8
-                 ? 1
-                 : 2;  // registers for loads in flight, without spills
-  if (traits.columns || traits.backward)
-    s.vector = std::min<int64_t>(s.vector, 8);  // sums of each feature fill registers
-  s.rows = std::clamp<int64_t>(fitting(traits.backward || traits.columns ? 16 : 32, traits) / s.vector, 1,
-                               4);  // loads in flight against registers
+  s.blocks = traits.columns || s.vector > 8 ? 1 : 2;  // registers for loads in flight, without spills
+  if (traits.columns || traits.backward) s.vector = std::min<int64_t>(s.vector, kMostOfSums);
+  // Loads in flight against registers.
+  s.rows = std::clamp<int64_t>(fitting(traits.backward || traits.columns ? 16 : 32, traits) / s.vector, 1, 4);
   s.tile = 1;
-  if (traits.blocks) {
-    s.chunks = 4096;
-    if (!traits.width || traits.runPartials) {
-      s.tile = 0;
-      s.rows = 1;
-      s.team = s.threads;
-      return s;
-    }
-    int64_t count = traits.width / s.vector;
-    s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
-    s.tile = llvm::divideCeil(count, s.team);
-    s.blocks = 1;
-    s.rows = std::clamp<int64_t>(16 / s.vector, 1, 4);
-    if (s.tile * s.vector > 32 || whyIllegal(traits, s, arch)) s.tile = 0, s.team = s.threads, s.rows = 1;
-    return s;
-  }
   const bool divides = traits.features % s.vector == 0 || traits.features % (8 / traits.dataBytes) == 0;
   const bool congruent =
       traits.congruent && traits.streams && traits.features >= leastPeeled(s.vector) && !divides;
-  while (traits.features % s.vector &&
-         !congruent) {  // narrower accesses of as many columns, because none would be aligned
+  // Narrower accesses of as many columns, because none would be aligned.
+  while (traits.features % s.vector && !congruent) {
     s.vector /= 2;
     s.tile *= traits.columns ? 1 : 2;
   }
-  int64_t count = llvm::divideCeil(features, s.vector * s.tile);
-  s.team = std::min<int64_t>(32, llvm::PowerOf2Ceil(count));
+  s.team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(llvm::divideCeil(features, s.vector * s.tile)));
   if (traits.columns) {  // 128 bytes of a row, so that there are many blocks of many rows
     s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * traits.dataBytes)));
     if (traits.sweepsColumnsTwice)
       s.hold = heldElements(traits, arch) / (s.rows * s.vector * traits.columnReads);
   }
-  s.chunks = std::clamp<int64_t>(2 * blocks * columnsOf(s) / features, 1, 256);
+  s.chunks = std::clamp<int64_t>(4 * arch.multiprocessors * columnsOf(s) / features, 1, 256);
   if (!traits.streams || !arch.clusters()) return s;
   // One wave of large blocks, which read their next rows ahead: into shared memory if a later phase reads x
   // again.
@@ -309,6 +310,17 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
     if (!whyIllegal(traits, once, arch)) return once;
   }
   return whyIllegal(traits, ahead, arch) ? s : ahead;
+}
+
+Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy strategy) {
+  if (isMeasured(traits, arch))
+    if (const auto* line = measuredLine(traits, arch, /*forFewRows=*/false)) return line->schedule;
+  Schedule s;
+  s.strategy = strategy;
+  s.hints = traits.rereads;
+  s.vector = vectorOf(traits, arch);
+  if (traits.lines) return linesSchedule(traits, arch, s);
+  return traits.blocks ? blocksSchedule(traits, arch, s) : columnsSchedule(traits, arch, s);
 }
 
 Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {

@@ -216,98 +216,129 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
   return std::nullopt;
 }
 
+/// Returns why no kernel has such knobs, whatever its runs are.
+static std::optional<std::string> whyOutOfRange(const KernelTraits& traits, const Schedule& s,
+                                                const Arch& arch) {
+  if (s.threads < kWarp || s.threads > 1024 || s.threads % kWarp)
+    return "threads = " + std::to_string(s.threads) + "; legal: a multiple of 32 up to 1024";
+  const bool warps = s.team > kWarp ? s.team % kWarp == 0 : s.team >= 1 && llvm::isPowerOf2_64(s.team);
+  if (!warps || s.threads % s.team)
+    return "team = " + std::to_string(s.team) +
+           "; legal: a power of two up to 32, or whole warps, that divides the " + std::to_string(s.threads) +
+           " threads";
+  const int64_t lanes = arch.accessBytes / traits.dataBytes;
+  if (s.vector < 1 || s.vector > lanes || !llvm::isPowerOf2_64(s.vector))
+    return "vector = " + std::to_string(s.vector) + "; legal: a power of two up to " + std::to_string(lanes) +
+           ", the " + std::to_string(arch.accessBytes) + " bytes of one access on " + arch.name;
+  if (traits.block % s.vector)
+    return "vector = " + std::to_string(s.vector) + " does not divide a block of " +
+           std::to_string(traits.block) + " codes, which have one scale";
+  if (s.rows < 1 || s.rows > 8) return "rows = " + std::to_string(s.rows) + "; legal: 1 to 8";
+  if (s.tile < 0 || s.tile > 64) return "tile = " + std::to_string(s.tile) + "; legal: 0 to 64";
+  if (s.hints < 0 || s.hints > 2)
+    return "hints = " + std::to_string(s.hints) + "; legal: 0, 1, or 2 for reads alone";
+  if (s.chunks < 1) return "chunks = " + std::to_string(s.chunks) + "; legal: at least 1";
+  if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
+    return "blocks = " + std::to_string(s.blocks) + " of " + std::to_string(s.threads) + " threads; " +
+           arch.name + " holds " + std::to_string(arch.threads) + " threads";
+  return std::nullopt;
+}
+
+/// Returns why the tiles of a team, or of those of several blocks, are no run or column.
+static std::optional<std::string> whyNoTile(const KernelTraits& traits, const Schedule& s) {
+  const std::string tile = "tile = " + std::to_string(s.tile);
+  if (traits.streams && s.tile < 1)
+    return "tile = 0, but sums per feature stay in registers; legal: at least 1";
+  if (traits.columns && s.tile != 1) return tile + ", but a thread holds one column; legal: 1";
+  if (!(traits.lines || traits.blocks) || s.tile == 0) return std::nullopt;
+  if (traits.width == 0) return tile + ", but the length of a run is not known; legal: 0";
+  const int64_t over = s.cluster * (traits.lines ? s.grid : 1), access = s.team * over * s.vector,
+                run = access * (s.tile + s.shared);
+  const std::string blocks = s.cluster > 1 ? "cluster * " : over > 1 ? "grid * " : "";
+  const std::string product =
+      "team * " + blocks + "vector * " + (s.shared ? "(tile + shared) = " : "tile = ") + std::to_string(run);
+  if (run < traits.width - (beginsAnywhere(traits, s) ? traits.width % s.vector : 0))
+    return product + " elements do not hold a run of " + std::to_string(traits.width);
+  if (run - access >= traits.width)
+    return product + ": the last accesses would find nothing of a run of " + std::to_string(traits.width);
+  if (access - s.team * s.vector >= traits.width)
+    return product + ": the last of " + std::to_string(over) + " blocks would find nothing of a run of " +
+           std::to_string(traits.width);
+  return std::nullopt;
+}
+
+/// Returns why accesses of that many elements cannot be those of a run.
+static std::optional<std::string> whyNoAccess(const KernelTraits& traits, const Schedule& s) {
+  const std::string vector = "vector = " + std::to_string(s.vector);
+  if (traits.grouped && !traits.width && s.vector > 1 && !traits.peelable)
+    return vector + ", but groups of any number of features may begin anywhere; legal: 1";
+  if (!traits.width || traits.width % s.vector == 0) return std::nullopt;
+  const std::string divides = vector + " does not divide a run of " + std::to_string(traits.width);
+  if (!beginsAnywhere(traits, s)) return divides;
+  if (traits.width < leastPeeled(s.vector))
+    return divides + ", and only runs of " + std::to_string(leastPeeled(s.vector)) + " and more are peeled";
+  if (traits.lines && !traits.peelable)
+    if (auto reason = whyNotCongruent(traits, s)) return divides + ", and " + *reason;
+  return std::nullopt;
+}
+
+/// Returns why so large a team cannot have a run.
+static std::optional<std::string> whyNoTeam(const KernelTraits& traits, const Schedule& s) {
+  const std::string team = "team = " + std::to_string(s.team);
+  if (traits.lines && s.tile == 0 && s.team <= kWarp)
+    return team + " for runs that are walked in a loop; legal: more than a warp of 32";
+  const bool alone =
+      (traits.lines || traits.blocks) && (traits.runPartials || (traits.partials && s.tile == 0));
+  if (alone && (s.team != s.threads || s.rows != 1))
+    return team + ", rows = " + std::to_string(s.rows) +
+           ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
+  if (traits.lines && traits.groups > 1 && s.tile > 0 && traits.partials &&
+      s.threads % (s.team * traits.groups))
+    return team + " for each of " + std::to_string(traits.groups) + " groups does not divide the " +
+           std::to_string(s.threads) + " threads";
+  return std::nullopt;
+}
+
+/// Returns why reads cannot be ahead in that way.
+static std::optional<std::string> whyNotAhead(const KernelTraits& traits, const Schedule& s) {
+  const std::string prefetch = "prefetch = " + std::to_string(s.prefetch.knob());
+  if (s.prefetch.depth < 0 || s.prefetch.depth > kMostAhead)
+    return prefetch + "; legal: 0, 1 (to registers), 2 to " + std::to_string(kMostAhead + 1) +
+           " (to shared memory, that many steps ahead and one), or " + std::to_string(kMostAhead + 2) +
+           " to " + std::to_string(2 * kMostAhead + 1) + " (the same in bulk)";
+  if (s.prefetch && ((!traits.lines && !traits.streams) || s.tile == 0))
+    return prefetch + ", but no run of this kernel stays in registers; legal: 0";
+  if (s.prefetch && traits.streams && !traits.features)
+    return prefetch + " of rows of any number of features; legal: 0";
+  return std::nullopt;
+}
+
+/// Returns why a thread has no registers for it.
+static std::optional<std::string> whyNoRegisters(const KernelTraits& traits, const Schedule& s,
+                                                 const Arch& arch) {
+  const int64_t registers = registersOf(traits, s, arch.clusters()),
+                limit = std::min<int64_t>(kMaxRegisters,
+                                          kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
+  if (registers <= limit) return std::nullopt;
+  return "about " + std::to_string(registers) + " registers a thread; " + std::to_string(s.threads) +
+         " threads leave " + std::to_string(limit);
+}
+
 std::optional<std::string> whyIllegal(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  auto number = [](int64_t n) { return std::to_string(n); };
   if (traits.f64Statistics)
     return "statistics in f64; a CUDA kernel computes them in f32, so the data is f32, bf16 or f16";
-  if (s.threads < 32 || s.threads > 1024 || s.threads % 32)
-    return "threads = " + number(s.threads) + "; legal: a multiple of 32 up to 1024";
-  bool warps = s.team > 32 ? s.team % 32 == 0 : s.team >= 1 && llvm::isPowerOf2_64(s.team);
-  if (!warps || s.threads % s.team)
-    return "team = " + number(s.team) +
-           "; legal: a power of two up to 32, or whole warps, that divides the " + number(s.threads) +
-           " threads";
-  int64_t lanes = arch.accessBytes / traits.dataBytes;
-  if (s.vector < 1 || s.vector > lanes || !llvm::isPowerOf2_64(s.vector))
-    return "vector = " + number(s.vector) + "; legal: a power of two up to " + number(lanes) + ", the " +
-           number(arch.accessBytes) + " bytes of one access on " + arch.name;
-  if (traits.block % s.vector)
-    return "vector = " + number(s.vector) + " does not divide a block of " + number(traits.block) +
-           " codes, which have one scale";
-  if (s.rows < 1 || s.rows > 8) return "rows = " + number(s.rows) + "; legal: 1 to 8";
-  if (s.tile < 0 || s.tile > 64) return "tile = " + number(s.tile) + "; legal: 0 to 64";
-  if (s.hints < 0 || s.hints > 2) return "hints = " + number(s.hints) + "; legal: 0, 1, or 2 for reads alone";
-  if (s.chunks < 1) return "chunks = " + number(s.chunks) + "; legal: at least 1";
-  if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
-    return "blocks = " + number(s.blocks) + " of " + number(s.threads) + " threads; " + arch.name +
-           " holds " + number(arch.threads) + " threads";
+  if (auto reason = whyOutOfRange(traits, s, arch)) return reason;
   if (auto reason = whyNoCluster(traits, s, arch)) return reason;
   if (auto reason = whyNotTold(traits, s)) return reason;
   if (auto reason = whyNoGrid(traits, s, arch)) return reason;
   if (auto reason = whyNotShared(traits, s, arch)) return reason;
-  const int64_t over = s.cluster * (traits.lines ? s.grid : 1);
-  int64_t access = s.team * over * s.vector, run = access * (s.tile + s.shared);
-  const std::string product = std::string("team * ") +
-                              (s.cluster > 1 ? "cluster * "
-                               : over > 1    ? "grid * "
-                                             : "") +
-                              "vector * " + (s.shared ? "(tile + shared) = " : "tile = ");
-  if (traits.streams && s.tile < 1)
-    return std::string("tile = 0, but sums per feature stay in registers; legal: at least 1");
-  if (traits.columns && s.tile != 1)
-    return "tile = " + number(s.tile) + ", but a thread holds one column; legal: 1";
-  if ((traits.lines || traits.blocks) && s.tile > 0) {
-    if (traits.width == 0)
-      return "tile = " + number(s.tile) + ", but the length of a run is not known; legal: 0";
-    if (run < traits.width - (beginsAnywhere(traits, s) ? traits.width % s.vector : 0))
-      return product + number(run) + " elements do not hold a run of " + number(traits.width);
-    if (run - access >= traits.width)
-      return product + number(run) + ": the last accesses would find nothing of a run of " +
-             number(traits.width);
-    if (access - s.team * s.vector >= traits.width)
-      return product + number(run) + ": the last of " + number(over) +
-             " blocks would find nothing of a run of " + number(traits.width);
-  }
-  if (traits.grouped && !traits.width && s.vector > 1 && !traits.peelable)
-    return "vector = " + number(s.vector) +
-           ", but groups of any number of features may begin anywhere; legal: 1";
-  if (traits.width && traits.width % s.vector && !beginsAnywhere(traits, s))
-    return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width);
-  if (traits.width && traits.width % s.vector && traits.width < leastPeeled(s.vector))
-    return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width) +
-           ", and only runs of " + number(leastPeeled(s.vector)) + " and more are peeled";
-  if (traits.lines && traits.width % s.vector && !traits.peelable)
-    if (auto reason = whyNotCongruent(traits, s))
-      return "vector = " + number(s.vector) + " does not divide a run of " + number(traits.width) + ", and " +
-             *reason;
-  if (traits.lines && s.tile == 0 && s.team <= 32)
-    return "team = " + number(s.team) + " for runs that are walked in a loop; legal: more than a warp of 32";
-  bool alone = traits.lines && (traits.runPartials || (traits.partials && s.tile == 0));
-  bool runs = traits.blocks && (traits.runPartials || (traits.partials && s.tile == 0));
-  if ((alone || runs) && (s.team != s.threads || s.rows != 1))
-    return "team = " + number(s.team) + ", rows = " + number(s.rows) +
-           ": partials that go straight to memory need one run at a time; legal: team = threads, rows = 1";
-  if (traits.lines && traits.groups > 1 && s.tile > 0 && traits.partials &&
-      s.threads % (s.team * traits.groups))
-    return "team = " + number(s.team) + " for each of " + number(traits.groups) +
-           " groups does not divide the " + number(s.threads) + " threads";
-  if (s.prefetch.depth < 0 || s.prefetch.depth > kMostAhead)
-    return "prefetch = " + number(s.prefetch.knob()) + "; legal: 0, 1 (to registers), 2 to " +
-           number(kMostAhead + 1) + " (to shared memory, that many steps ahead and one), or " +
-           number(kMostAhead + 2) + " to " + number(2 * kMostAhead + 1) + " (the same in bulk)";
-  if (s.prefetch && ((!traits.lines && !traits.streams) || s.tile == 0))
-    return "prefetch = " + number(s.prefetch.knob()) +
-           ", but no run of this kernel stays in registers; legal: 0";
-  if (s.prefetch && traits.streams && !traits.features)
-    return "prefetch = " + number(s.prefetch.knob()) + " of rows of any number of features; legal: 0";
+  if (auto reason = whyNoTile(traits, s)) return reason;
+  if (auto reason = whyNoAccess(traits, s)) return reason;
+  if (auto reason = whyNoTeam(traits, s)) return reason;
+  if (auto reason = whyNotAhead(traits, s)) return reason;
   if (auto reason = whyNotCopied(traits, s, arch)) return reason;
   if (auto reason = whyNotHeld(traits, s, arch)) return reason;
-  int64_t registers = registersOf(traits, s, arch.clusters()),
-          limit = std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
-  if (registers > limit)
-    return "about " + number(registers) + " registers a thread; " + number(s.threads) + " threads leave " +
-           number(limit);
-  return std::nullopt;
+  return whyNoRegisters(traits, s, arch);
 }
 
 }  // namespace normc::codegen::cuda

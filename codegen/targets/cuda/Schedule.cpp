@@ -45,17 +45,12 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
 /// Returns the X-sized tensors of a phase, once for every sweep that reads them, and again for their mates.
 static llvm::SmallVector<TensorOp> readIn(PhaseOp phase) {
   llvm::SmallVector<TensorOp> tensors;
+  auto kernel = phase->getParentOfType<KernelOp>();
   phase->walk([&](SweepOp sweep) {
-    auto add = [&](mlir::ArrayAttr names) {
-      for (auto name : names.getAsRange<mlir::FlatSymbolRefAttr>()) {
-        auto t =
-            mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(phase->getParentOfType<KernelOp>(), name));
-        if (t.isXSized()) tensors.push_back(t);
-      }
-    };
-    add(sweep.getReads());
-    if (auto mates = sweep.getMates()) add(*mates);
+    llvm::append_range(tensors, kernel.tensors(sweep.getReads()));
+    if (auto mates = sweep.getMates()) llvm::append_range(tensors, kernel.tensors(*mates));
   });
+  llvm::erase_if(tensors, [](TensorOp t) { return !t.isXSized(); });
   return tensors;
 }
 
@@ -273,9 +268,7 @@ static void addExchanges(PhaseOp phase, KernelTraits& traits) {
     slab.walk([&](ProbeOp) { ++probes; });
     for (auto sweep : slab.sweeps()) {
       sums += int64_t(sweep.getSums().size());
-      for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>())
-        sums += !mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name))
-                     .hasAxis(kernel.contiguousAxis());
+      for (TensorOp t : kernel.tensors(sweep.getPartials())) sums += !t.hasAxis(kernel.contiguousAxis());
     }
   }
   if (kernel.hasMask()) phase.walk([&](CountOp) { ++counts; });
@@ -285,14 +278,92 @@ static void addExchanges(PhaseOp phase, KernelTraits& traits) {
   traits.lineSlabs = std::max(traits.lineSlabs, lines);
 }
 
+/// Adds what the sweeps of a slab read, and in how many operations.
+static void addReads(SlabOp slab, KernelTraits& traits) {
+  auto kernel = slab->getParentOfType<KernelOp>();
+  const bool line = slab.getKind() == SlabKind::Run;
+  llvm::SmallPtrSet<mlir::Operation*, 4> read, vectors;
+  int64_t vectorBytes = 0;
+  for (auto sweep : slab.sweeps()) {
+    for (TensorOp t : kernel.tensors(sweep.getReads())) {
+      if (t.isXSized()) {
+        traits.mixed |= bytesOf(t) != traits.dataBytes;
+        read.insert(t);
+      } else if (line && t.hasAxis(kernel.contiguousAxis()) && vectors.insert(t).second) {
+        vectorBytes += bytesOf(t);
+      }
+    }
+    traits.operations = std::max(traits.operations, operationsOf(sweep));
+  }
+  traits.vectorBytes = std::max(traits.vectorBytes, vectorBytes);
+  traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
+  if (line || slab.getKind() == SlabKind::Block) traits.reads = std::max<int64_t>(traits.reads, read.size());
+}
+
+static void addColumns(SlabOp slab, KernelTraits& traits) {
+  traits.columns = true;
+  const auto always =
+      llvm::make_filter_range(slab.sweeps(), [](SweepOp sweep) { return !sweep.getCondition(); });
+  traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
+  traits.segmentColumns |= slab.isPer(Axis::Segment);
+  traits.columnReads = std::max<int64_t>(traits.columnReads, readAlways(slab).size());
+  traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
+  for (auto sweep : slab.sweeps()) traits.columnSums += sweep.getSums().size();
+}
+
+static void addStream(SlabOp slab, KernelTraits& traits) {
+  traits.streams = true;
+  traits.streamSums |=
+      llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return !sweep.getPartials().empty(); });
+}
+
+/// Adds the runs of a line or a block: their groups, lengths and sums.
+static void addRuns(SlabOp slab, KernelTraits& traits) {
+  auto kernel = slab->getParentOfType<KernelOp>();
+  const int64_t groups = slab.groups();
+  if (slab.getKind() == SlabKind::Run) {
+    traits.lines = true;
+    traits.heldBytes = std::max(traits.heldBytes, heldBytes(slab));
+    traits.conditional |=
+        llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
+    if (kernel.featuresLast()) traits.groups = groups;
+  } else {
+    traits.blocks = true;
+  }
+  if (kernel.featuresLast()) {
+    traits.grouped |= groups > 1;
+    traits.width = traits.features / groups;
+  }
+  slab->walk([&](AccumulateOp) { traits.runPartials = true; });
+  for (auto sweep : slab.sweeps())
+    for (TensorOp t : kernel.tensors(sweep.getPartials()))
+      if (t.hasAxis(kernel.contiguousAxis()))
+        ++traits.partials;
+      else
+        traits.runPartials = true;
+}
+
+static void addSlab(SlabOp slab, KernelTraits& traits) {
+  if (!slab.hasSweeps()) return;
+  traits.turns |= llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getMates()); });
+  addReads(slab, traits);
+  switch (slab.getKind()) {
+    case SlabKind::Column:
+      return addColumns(slab, traits);
+    case SlabKind::Stream:
+      return addStream(slab, traits);
+    case SlabKind::Run:
+    case SlabKind::Block:
+      return addRuns(slab, traits);
+  }
+}
+
 KernelTraits traitsOf(KernelOp kernel) {
   KernelTraits traits;
-  bool featuresLast = kernel.featuresLast();
   traits.features = kernel.getFeatures().value_or(0);
   traits.f64Statistics = kernel.getStatistics().isF64();
-  for (auto t : kernel.getOps<TensorOp>()) {
+  for (auto t : kernel.getOps<TensorOp>())
     traits.backward |= t.info() && t.info()->takenBy == TakenBy::Backward;
-  }
   if (const int64_t widest = widestBytes(kernel)) traits.dataBytes = widest;  // a commit has none
   if (llvm::any_of(kernel.getOps<PhaseOp>(), hasBlocks)) traits.block = kernel.getBlock().value_or(0);
   traits.columnReads = traits.backward ? 2 : 1;
@@ -312,67 +383,7 @@ KernelTraits traitsOf(KernelOp kernel) {
   traits.congruent =
       llvm::all_of(sweeping, [](PhaseOp phase) { return isPeelable(phase) || isCongruent(phase); }) &&
       llvm::any_of(sweeping, [](PhaseOp phase) { return isCongruent(phase); });
-  kernel->walk([&](SlabOp slab) {
-    bool adds = false;
-    slab->walk([&](AccumulateOp) { adds = true; });
-    if (!slab.hasSweeps()) return;
-    traits.turns |= llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getMates()); });
-    const SlabKind kind = slab.getKind();
-    const bool line = kind == SlabKind::Run, column = kind == SlabKind::Column;
-    traits.streams |= kind == SlabKind::Stream;
-    traits.streamSums |= kind == SlabKind::Stream && llvm::any_of(slab.sweeps(), [](SweepOp sweep) {
-                           return !sweep.getPartials().empty();
-                         });
-    traits.lines |= line;
-    traits.columns |= column;
-    traits.blocks |= kind == SlabKind::Block;
-    if (column) {
-      auto always =
-          llvm::make_filter_range(slab.sweeps(), [](SweepOp sweep) { return !sweep.getCondition(); });
-      traits.sweepsColumnsTwice |= llvm::range_size(always) > 1;
-      traits.segmentColumns |= slab.isPer(Axis::Segment);
-      traits.columnReads = std::max<int64_t>(traits.columnReads, readAlways(slab).size());
-      traits.columnSums += llvm::range_size(slab.getOps<ProbeOp>());
-      for (auto sweep : slab.sweeps()) traits.columnSums += sweep.getSums().size();
-    }
-    llvm::SmallPtrSet<mlir::Operation*, 4> read, vectors;
-    for (auto sweep : slab.sweeps())
-      for (auto name : sweep.getReads().getAsRange<mlir::FlatSymbolRefAttr>()) {
-        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
-        if (t.isXSized()) read.insert(t);
-        if (line && !t.isXSized() && t.hasAxis(kernel.contiguousAxis())) vectors.insert(t);
-      }
-    int64_t vectorBytes = 0;
-    for (auto* t : vectors) vectorBytes += bytesOf(mlir::cast<TensorOp>(t));
-    traits.vectorBytes = std::max(traits.vectorBytes, vectorBytes);
-    if (line) traits.heldBytes = std::max(traits.heldBytes, heldBytes(slab));
-    for (auto sweep : slab.sweeps()) traits.operations = std::max(traits.operations, operationsOf(sweep));
-    for (auto* t : read) traits.mixed |= bytesOf(mlir::cast<TensorOp>(t)) != traits.dataBytes;
-    traits.mostReads = std::max<int64_t>(traits.mostReads, read.size());
-    if (column || kind == SlabKind::Stream) return;
-    traits.reads = std::max<int64_t>(traits.reads, read.size());
-    const int64_t groups = slab.groups();
-    if (line)
-      traits.conditional |=
-          llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
-    if (featuresLast) {
-      traits.grouped |= groups > 1;
-      if (line) traits.groups = groups;
-      traits.width = traits.features / groups;
-    }
-    traits.runPartials |= adds;
-    for (auto sweep : slab.sweeps()) {
-      int64_t here = 0;
-      for (auto name : sweep.getPartials().getAsRange<mlir::FlatSymbolRefAttr>()) {
-        auto t = mlir::cast<TensorOp>(mlir::SymbolTable::lookupSymbolIn(kernel, name));
-        if (t.hasAxis(kernel.contiguousAxis()))
-          ++here;
-        else
-          traits.runPartials = true;
-      }
-      traits.partials += here;
-    }
-  });
+  kernel->walk([&](SlabOp slab) { addSlab(slab, traits); });
   return traits;
 }
 
