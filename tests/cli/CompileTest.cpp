@@ -243,7 +243,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--target", "x86-64-v5:zen4"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "x86-64-v4:atom"},
               2,
-              "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, cove, zen3, zen4"},
+              "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, cove, granite, zen3, zen4"},
         Wrong{{"layer_norm", "--target", "x86-64-v4:zen4,x86-64-v4:cove"},
               2,
               "--target names both x86-64-v4:zen4 and x86-64-v4:cove"},

@@ -44,7 +44,7 @@ class Defaults : public testing::Test {
     return std::to_string(s.rows) + "," + std::to_string(s.unroll) + "," + std::to_string(s.stream);
   }
 
-  const Core core_{"test", {}, "", kLines};
+  const Core core_{"test", {}, "", kLines, ""};
   const Isa isa_ = withTable(core_);
 };
 
@@ -76,7 +76,8 @@ TEST(DefaultTable, LinesFitPairsThatNoVectorDoes) {
                   {},
                   "",
                   R"({"set": "x86-64-v3", "problem": "rms_norm:forward@f32[*x192]", "schedule": )"
-                  R"("resident,vector=8,rows=1,unroll=8,stream=4,in_turn"})"};
+                  R"("resident,vector=8,rows=1,unroll=8,stream=4,in_turn"})",
+                  ""};
   const Isa isa = withTable(core);
   const Schedule s = defaultSchedule(*problem, isa, Strategy::Resident);
   EXPECT_EQ(whyIllegal(*problem, s, isa).value_or(""), "") << s.text();
@@ -89,6 +90,25 @@ TEST(DefaultTable, NoProcessorHasTwoCores) {
     for (const std::string& processor : core.processors)
       EXPECT_TRUE(seen.insert(processor).second) << processor;
   }
+}
+
+TEST(DefaultTable, ASiblingIsAnotherCore) {
+  for (const Core& core : cores())
+    EXPECT_TRUE(core.sibling.empty() || (findCore(core.sibling) && core.sibling != core.name))
+        << core.name.str() << " and " << core.sibling;
+}
+
+TEST(DefaultTable, ARocketLakeWithMatricesIsAGraniteRapids) {
+  const auto name = [](llvm::StringRef processor, const llvm::StringMap<bool>& features) {
+    const Core* core = coreOfProcessor(processor, features);
+    return core ? core->name.str() : "none";
+  };
+  EXPECT_EQ(name("rocketlake", {{"avx512f", true}, {"amx-tile", true}}), "granite");
+  EXPECT_EQ(name("rocketlake", {{"avx512f", true}, {"amx-tile", false}}), "cove");
+  EXPECT_EQ(name("rocketlake", {}), "cove");
+  EXPECT_EQ(name("graniterapids", {}), "granite");
+  EXPECT_EQ(name("sapphirerapids", {{"amx-tile", true}}), "cove");
+  EXPECT_EQ(name("bonnell", {}), "none");
 }
 
 TEST(DefaultTable, AnErrorNamesTheLine) {
@@ -152,12 +172,40 @@ TEST_F(Defaults, AResidualTakesTheLineOfOneWithAStreamAndItsLargeCalls) {
   EXPECT_EQ(defaultSchedule(after, isa_, Strategy::Resident), ruleSchedule(after, isa_, Strategy::Resident));
 }
 
+TEST_F(Defaults, ASiblingHasTheLinesThatACoreLacks) {
+  const Core core{"test", {}, "", kLines, "zen3"}, sibling = *findCore("zen3");
+  const auto resident = [](const char* text, const Core& core) {
+    return defaultSchedule(problemOf(text), withTable(core), Strategy::Resident);
+  };
+  const char* both = "layer_norm:forward@f32[*x768]";
+  EXPECT_EQ(resident(both, core), resident(both, core_)) << "its own line is nearer";
+  EXPECT_NE(resident(both, core), resident(both, sibling));
+  const char* missing = "rms_norm:backward@f32[*x1024]";
+  EXPECT_EQ(resident(missing, core_), ruleSchedule(problemOf(missing), isa_, Strategy::Resident));
+  EXPECT_EQ(resident(missing, core), resident(missing, sibling));
+  EXPECT_NE(resident(missing, core), resident(missing, core_));
+}
+
 TEST_F(Defaults, ALineLimitsTheRowsOfItsStrategy) {
   const auto most = [&](const char* text) {
     return defaultCandidates(problemOf(text), isa_)[1].limits.rowsMax.value_or(0);
   };
   EXPECT_EQ(most("batch_norm:forward@f32[*x768]"), 100);
   EXPECT_EQ(most("batch_norm:forward@f32[*x640]"), 120) << "as many bytes";
+}
+
+TEST_F(Defaults, ASiblingLimitsTheRowsWhereALineDoesNot) {
+  const Core core{
+      "test",
+      {},
+      "",
+      R"({"set": "x86-64-v3", "problem": "batch_norm:forward@f32[*x2048]", "schedule": "resident,vector=8,rows=2,tile=2"})",
+      "cove"};
+  const Problem problem = problemOf("batch_norm:forward@f32[*x2048]");
+  const auto most = [&](const Core& core) { return mostRows(problem, withTable(core), Strategy::Resident); };
+  EXPECT_EQ(findLine(problem, withTable(core), Strategy::Resident)->schedule.rows, 2);
+  EXPECT_TRUE(most(*findCore("cove")));
+  EXPECT_EQ(most(core), most(*findCore("cove")));
 }
 
 /// What was measured on cores that this machine may not have, at sizes of the benchmarks.
@@ -168,6 +216,8 @@ TEST(DefaultTable, KeepsWhatWasMeasured) {
       {"x86-64-v4:cove", "rms_norm:forward@f32[*x512]", "resident,vector=16,rows=4,unroll=2"},
       {"x86-64-v4:cove", "power_norm:forward@f32[*x1024]", "streamed,vector=16,rows=2,unroll=8"},
       {"x86-64-v4:cove", "layer_norm:backward@f32[*x4096]", "resident,vector=16,rows=4,unroll=2"},
+      {"x86-64-v4:granite", "power_norm:backward@f32[*x1024]", "streamed,vector=16,rows=4,unroll=2"},
+      {"x86-64-v4:granite", "layer_norm:forward@f32[*x1000]", "resident,vector=16,rows=4,unroll=2"},
       {"x86-64-v4:zen4", "rms_norm:forward@f32[*x512]", "resident,vector=8,rows=4,unroll=2"},
       {"x86-64-v4:zen4", "rms_norm:forward@f32[*x1000]", "resident,vector=8,rows=2,unroll=4"},
       {"x86-64-v4:zen4", "layer_norm:forward@f32[*x64]", "resident,vector=8,rows=8,unroll=1"},

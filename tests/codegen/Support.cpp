@@ -46,7 +46,7 @@ cpu::Isa isaOf(llvm::StringRef name) { return llvm::cantFail(cpu::findIsa(name))
 std::vector<cpu::Isa> setsAndCores() {
   std::vector<cpu::Isa> list = cpu::instructionSets();
   for (const char* name :
-       {"x86-64-v3:zen3", "x86-64-v4:zen4", "x86-64-v3:cove", "x86-64-v4:cove", "x86-64-v4-bf16:cove"})
+       {"x86-64-v3:zen3", "x86-64-v4:zen4", "x86-64-v3:cove", "x86-64-v4:cove", "x86-64-v4-bf16:granite"})
     list.push_back(isaOf(name));
   return list;
 }

@@ -18,7 +18,8 @@ static Core coreOf(llvm::StringRef name, llvm::StringRef text) {
   const auto [head, lines] = text.split('\n');
   const llvm::json::Value json = llvm::cantFail(llvm::json::parse(head));
   const llvm::json::Object& object = *json.getAsObject();
-  Core core{name, {}, object.getString("measured")->str(), lines};
+  Core core{
+      name, {}, object.getString("measured")->str(), lines, object.getString("sibling").value_or("").str()};
   for (const llvm::json::Value& processor : *object.getArray("processors"))
     core.processors.push_back(processor.getAsString()->str());
   return core;
@@ -38,11 +39,16 @@ const Core* findCore(llvm::StringRef name) {
   return found == cores().end() ? nullptr : &*found;
 }
 
-const Core* hostCore() {
-  const std::string processor = llvm::sys::getHostCPUName().str();
+const Core* coreOfProcessor(llvm::StringRef name, const llvm::StringMap<bool>& features) {
+  const llvm::StringRef processor =
+      name == "rocketlake" && features.lookup("amx-tile") ? "graniterapids" : name;
   const auto found = llvm::find_if(
       cores(), [&](const Core& core) { return llvm::is_contained(core.processors, processor); });
   return found == cores().end() ? nullptr : &*found;
+}
+
+const Core* hostCore() {
+  return coreOfProcessor(llvm::sys::getHostCPUName(), llvm::sys::getHostCPUFeatures());
 }
 
 }  // namespace normc::codegen::cpu

@@ -89,8 +89,7 @@ static int64_t residentRows(const Problem& problem, const Isa& isa) {
 
 /// Returns what the core's table says about the rows up to which the strategy pays.
 static std::optional<int64_t> measuredRows(const Problem& problem, const Isa& isa, Strategy strategy) {
-  const TableLine* line = findLine(problem, isa, strategy);
-  const auto rows = line ? mostRows(*line, problem) : std::nullopt;
+  const auto rows = mostRows(problem, isa, strategy);
   if (!rows) return std::nullopt;
   return std::min(*rows, kResidentRows);
 }

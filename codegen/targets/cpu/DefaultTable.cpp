@@ -118,33 +118,53 @@ double distance(const Problem& a, const Problem& b) {
 
 }  // namespace
 
-const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strategy) {
-  if (!isa.core || !problem.features || problem.data == DType::F64) return nullptr;
-  const auto nearest = [&](const std::string& surroundings, DType data) {
-    const TableLine* best = nullptr;
-    double least = problem.layout == Layout::FeaturesLast ? 1 : std::numeric_limits<double>::infinity();
-    const auto [first, last] = tableOf(*isa.core).equal_range(keyOf(problem, surroundings, strategy));
-    for (auto at = first; at != last; ++at) {
-      const TableLine& line = at->second;
-      const double far = distance(line.problem, problem);
-      if (line.problem.data != data || !isa.name.starts_with(line.set)) continue;
-      if (far > least || (best && far == least)) continue;
-      best = &line;
-      least = far;
-    }
-    return best;
-  };
+/// Returns the line of a core's table that is nearest among those of a type with such surroundings; null:
+/// none is near.
+static const TableLine* nearestLine(const Core& core, const Problem& problem, const Isa& isa,
+                                    Strategy strategy, const std::string& surroundings, DType data) {
+  const TableLine* best = nullptr;
+  double least = problem.layout == Layout::FeaturesLast ? 1 : std::numeric_limits<double>::infinity();
+  const auto [first, last] = tableOf(core).equal_range(keyOf(problem, surroundings, strategy));
+  for (auto at = first; at != last; ++at) {
+    const TableLine& line = at->second;
+    const double far = distance(line.problem, problem);
+    if (line.problem.data != data || !isa.name.starts_with(line.set)) continue;
+    if (far > least || (best && far == least)) continue;
+    best = &line;
+    least = far;
+  }
+  return best;
+}
+
+/// Calls `decides` with the nearest line of each kind, until it returns true: the lines of the problem's type
+/// first, and among these those with its surroundings; of each kind those of the core first.
+static void forNearLines(const Problem& problem, const Isa& isa, Strategy strategy,
+                         llvm::function_ref<bool(const TableLine&)> decides) {
+  if (!isa.core || !problem.features || problem.data == DType::F64) return;
   const std::string own = surroundingsOf(problem);
   for (const DType data : {problem.data, DType::F32})
     for (const std::string& surroundings : {own, exchangeStream(own), std::string()})
-      if (const TableLine* line = nearest(surroundings, data)) return line;
-  return nullptr;
+      for (const Core* core : {isa.core, findCore(isa.core->sibling)})
+        if (const TableLine* line =
+                core ? nearestLine(*core, problem, isa, strategy, surroundings, data) : nullptr)
+          if (decides(*line)) return;
 }
 
-std::optional<int64_t> mostRows(const TableLine& line, const Problem& problem) {
-  if (!line.mostRows) return std::nullopt;
+const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strategy) {
+  const TableLine* found = nullptr;
+  forNearLines(problem, isa, strategy, [&](const TableLine& line) { return found = &line; });
+  return found;
+}
+
+std::optional<int64_t> mostRows(const Problem& problem, const Isa& isa, Strategy strategy) {
+  std::optional<int64_t> rows;
   const auto rowBytes = [](const Problem& p) { return *p.features * bytes(p.data); };
-  return std::max<int64_t>(*line.mostRows * rowBytes(line.problem) / rowBytes(problem), 1);
+  forNearLines(problem, isa, strategy, [&](const TableLine& line) {
+    if (line.mostRows)
+      rows = std::max<int64_t>(*line.mostRows * rowBytes(line.problem) / rowBytes(problem), 1);
+    return rows.has_value();
+  });
+  return rows;
 }
 
 void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Schedule& s) {

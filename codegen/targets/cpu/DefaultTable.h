@@ -8,7 +8,8 @@
 // away, among the lines of its set, kind, entry and strategy whose rows begin alike: at one place in a page,
 // at two or at many, and at cache lines or inside them. With channels first the distance has no limit. Lines
 // of its type come first, then those of f32; lines with the same clauses around the norm before those of the
-// norm alone. A residual takes those of one with a stream too, and the reverse.
+// norm alone. A residual takes those of one with a stream too, and the reverse. Where a core's table has no
+// such line, that of its sibling core may have one, before the next kind of lines is looked at.
 // Where no line is near, the rule decides (DefaultRule.h).
 //
 // The knobs of a line replace those of the rule. The rule keeps what depends on the size alone: grain, and
@@ -28,7 +29,7 @@ struct TableLine {
   Problem problem;
   Schedule schedule;
   /// The rows of the line's problem up to which its strategy is faster than the first one; without it the
-  /// rule decides.
+  /// next line that says it decides, or the rule.
   std::optional<int64_t> mostRows;
 };
 
@@ -44,9 +45,9 @@ std::string kindOf(const Problem&);
 /// Returns the line that decides the schedule; null: the rule does. Thread-safe.
 const TableLine* findLine(const Problem&, const Isa&, Strategy);
 
-/// Returns the rows up to which the line's strategy is faster for the problem, which has as much data in as
-/// many rows; nothing if the line does not say.
-std::optional<int64_t> mostRows(const TableLine&, const Problem&);
+/// Returns the rows up to which the strategy is faster than the first one: as much data as the nearest line
+/// that says it; nothing if none does. Thread-safe.
+std::optional<int64_t> mostRows(const Problem&, const Isa&, Strategy);
 
 /// Replaces the knobs of `s`, a legal schedule of the problem, by those of the line, if the result is legal.
 void applyLine(const TableLine&, const Problem&, const Isa&, Schedule& s);
