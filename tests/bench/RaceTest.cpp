@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 
 #include "autotune/measure/Contestant.h"
@@ -43,13 +45,26 @@ TEST(Race, SamplesAreNeverShorterThanTwentyMicroseconds) {
   EXPECT_GE(fast.longest(), 20e-6);
 }
 
-TEST(Race, TakesTurnsAtBeingFirst) {
+TEST(Race, EachContestantFollowsEveryOther) {
+  constexpr int kRounds = 60;
   std::vector<char> order;
-  Pretender a(1e-3, order, 'a'), b(1e-3, order, 'b');
-  race({&a, &b}, {.sampleSeconds = 20e-6, .seconds = 1e-9, .patience = 0, .minRounds = 4, .maxRounds = 4});
-  const std::string text(order.begin(), order.end());
-  // Calibration, then rounds of warm-up and sample for each: a first, b first, ...
-  EXPECT_EQ(text.substr(text.size() - 16), "aabbbbaaaabbbbaa");
+  Pretender a(1e-3, order, 'a'), b(1e-3, order, 'b'), c(1e-3, order, 'c');
+  race({&a, &b, &c},
+       {.sampleSeconds = 20e-6, .seconds = 1e-9, .patience = 0, .minRounds = kRounds, .maxRounds = kRounds});
+  // Calibration, then rounds of warm-up and sample for each.
+  const std::string text(order.end() - kRounds * 3 * 2, order.end());
+  std::map<std::pair<char, char>, int> follows;
+  for (int round = 0; round < kRounds; ++round) {
+    std::set<char> seen;
+    for (int at = round * 6; at < round * 6 + 6; at += 2) {
+      EXPECT_EQ(text[size_t(at)], text[size_t(at) + 1]);
+      EXPECT_TRUE(seen.insert(text[size_t(at)]).second) << "twice in round " << round;
+      if (at > 0) ++follows[{text[size_t(at) - 1], text[size_t(at)]}];
+    }
+  }
+  for (const char one : {'a', 'b', 'c'})
+    for (const char other : {'a', 'b', 'c'})
+      if (one != other) EXPECT_GE((follows[{one, other}]), kRounds / 6) << other << " after " << one;
 }
 
 TEST(Race, ContestantsWarmUpForAsLongAsIsAsked) {
