@@ -57,6 +57,88 @@ Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int
   return meanOf(totals, k, count);
 }
 
+// Sums over the rows that have a gradient, for each statistic and each feature. If padded rows have one, the
+// terms of the exact derivative are still divided by the number of rows that made the statistic; those of nu
+// are divided by the number of rows that are summed.
+struct Sums {
+  Values h, hX0, x0X0;       // of each statistic
+  std::vector<double> rows;  // elements of each statistic
+  Values dscale, dbias;      // of each feature
+};
+
+Values totals(const std::vector<Sum>& sums) {
+  Values out;
+  for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
+  return out;
+}
+
+// Sums the gradients g of the affine output, and writes h, those of the normalized value.
+Sums sumGradients(const Call& call, const Saved& saved, const Values& x0, const Values& g, Values& h) {
+  std::vector<Sum> sumH(call.statistics()), sumHX0(call.statistics()), sumX0X0(call.statistics());
+  std::vector<Sum> dscale(call.features), dbias(call.features);
+  Sums sums{.rows = std::vector<double>(call.statistics())};
+  h.resize(x0.size());
+  call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
+    if (!call.present(row)) return;
+    h[i] = saved.r[k] * (call.spec.scale ? factorOf(call, feature) * g[i] : g[i]);
+    sumH[k].add(h[i]);
+    sumHX0[k].add(h[i] * x0[i]);
+    sumX0X0[k].add(x0[i] * x0[i]);
+    sums.rows[k] += 1;
+    dscale[feature].add(g[i] * (saved.r[k] * x0[i] + saved.shift[k]));
+    dbias[feature].add(g[i]);
+  });
+  sums.h = totals(sumH), sums.hX0 = totals(sumHX0), sums.x0X0 = totals(sumX0X0);
+  sums.dscale = totals(dscale), sums.dbias = totals(dbias);
+  return sums;
+}
+
+// Kernels sum squares of distances, which may be flushed, and multiply the sum by s^2.
+void publishSums(const Call& call, const Saved& saved, const Sums& sums, Outputs& outputs) {
+  Values energy = sums.x0X0;
+  for (int64_t k = 0; k < call.statistics(); ++k)
+    energy[k].magnitude += kFlush * sums.rows[k] * saved.s[k].value * saved.s[k].value;
+  publishPartial(call,
+                 {{"gradient", sums.h},
+                  {"gradient_x", sums.hX0},
+                  {"energy", energy},
+                  {"gradient_rows", {exact(static_cast<double>(call.rows))}}},
+                 outputs);
+}
+
+// Takes the sums of all ranks in place of those of this call.
+void sumPartials(const Call& call, const std::vector<double>& count, Sums& sums) {
+  sums.h = totalOfPartials(call, "gradient"), sums.hX0 = totalOfPartials(call, "gradient_x");
+  sums.x0X0 = totalOfPartials(call, "energy");
+  const Values rows = totalOfPartials(call, "gradient_rows");
+  for (size_t k = 0; k < sums.rows.size(); ++k) sums.rows[k] = rows.empty() ? count[k] : rows[0].value;
+}
+
+// The means of the derivative, for each statistic.
+struct Means {
+  Values h, hX0, factor;
+};
+
+Means meansOf(const Call& call, const Saved& saved, const Sums& sums, const std::vector<double>& count) {
+  Means means;
+  for (int64_t k = 0; k < call.statistics(); ++k) {
+    means.h.push_back(meanOf(sums.h, k, count[k]));
+    means.hX0.push_back(meanOf(sums.hX0, k, call.spec.moment == Moment::Sum ? 1 : count[k]));
+    means.factor.push_back(saved.moment.empty() ? exact(1) : momentFactor(call, saved.moment[k].value));
+  }
+  return means;
+}
+
+// Returns kappa and the next nu of an approximate backward.
+Correction correctionOf(const Call& call, const Saved& saved, const Sums& sums) {
+  Values gradientMean, energyMean;
+  for (int64_t k = 0; k < call.statistics(); ++k) {
+    gradientMean.push_back(meanOf(sums.hX0, k, sums.rows[k]));
+    energyMean.push_back(energyOf(call, saved, sums.x0X0, k, sums.rows[k]));
+  }
+  return correct(call, gradientMean, energyMean);
+}
+
 }  // namespace
 
 // du = s_b [ h - k_mu m mean(h) - k_psi f m rho mean(h x0) - k_nu w x0 kappa ]
@@ -69,74 +151,29 @@ Outputs backward(const Call& call) {
   const bool differentiatesMoment = spec.divideBy == DivideBy::Current && form == Backward::Exact;
   const bool corrects = form == Backward::Approximate;
 
-  // Sums are over all rows that have a gradient. If padded rows have one, the terms of the exact derivative
-  // are still divided by the number of rows that made the statistic; those of nu are divided by the number of
-  // rows that are summed.
-  Values x0(prepared.u.size()), h(prepared.u.size());
-  std::vector<Sum> sumH(call.statistics()), sumHX0(call.statistics()), sumX0X0(call.statistics());
-  std::vector<Sum> dscale(call.features), dbias(call.features);
-  std::vector<double> summed(call.statistics());
+  Values x0(prepared.u.size()), h;
   Gradients gradients(call);
   call.forEach([&](int64_t i, int64_t row, int64_t, int64_t k) {
     if (call.present(row)) x0[i] = (prepared.u[i] - saved.c[k]) * saved.s[k];
   });
   const Values g = gradientsOfAffine(call, x0, saved.r, saved.shift, gradients);
-  call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
-    if (!call.present(row)) return;
-    const Tracked gradient = g[i];
-    h[i] = saved.r[k] * (spec.scale ? factorOf(call, feature) * gradient : gradient);
-    sumH[k].add(h[i]);
-    sumHX0[k].add(h[i] * x0[i]);
-    sumX0X0[k].add(x0[i] * x0[i]);
-    summed[k] += 1;
-    dscale[feature].add(gradient * (saved.r[k] * x0[i] + saved.shift[k]));
-    dbias[feature].add(gradient);
-  });
-
-  const auto parameter = [](const std::vector<Sum>& sums) {
-    Values out;
-    for (const Sum& sum : sums) out.push_back(flushed(sum.total()));
-    return out;
-  };
+  Sums sums = sumGradients(call, saved, x0, g, h);
   Outputs outputs;
-  Values totalH = parameter(sumH), totalHX0 = parameter(sumHX0), totalX0X0 = parameter(sumX0X0);
   const bool reduces = call.problem.entry == Entry::BackwardReduce;
-  if (reduces) {
-    // Kernels sum squares of distances, which may be flushed, and multiply the sum by s^2.
-    for (int64_t k = 0; k < call.statistics(); ++k)
-      totalX0X0[k].magnitude += kFlush * summed[k] * saved.s[k].value * saved.s[k].value;
-    publishPartial(call,
-                   {{"gradient", totalH},
-                    {"gradient_x", totalHX0},
-                    {"energy", totalX0X0},
-                    {"gradient_rows", {exact(static_cast<double>(call.rows))}}},
-                   outputs);
-  }
+  if (reduces) publishSums(call, saved, sums, outputs);
   const std::vector<double> count = counts(call);
-  if (call.problem.entry == Entry::BackwardApply) {
-    totalH = totalOfPartials(call, "gradient"), totalHX0 = totalOfPartials(call, "gradient_x");
-    totalX0X0 = totalOfPartials(call, "energy");
-    const Values rows = totalOfPartials(call, "gradient_rows");
-    for (size_t k = 0; k < summed.size(); ++k) summed[k] = rows.empty() ? count[k] : rows[0].value;
-  }
-  Values meanH, meanHX0, factor, gradientMean, energyMean;
-  for (int64_t k = 0; k < call.statistics(); ++k) {
-    meanH.push_back(meanOf(totalH, k, count[k]));
-    meanHX0.push_back(meanOf(totalHX0, k, spec.moment == Moment::Sum ? 1 : count[k]));
-    factor.push_back(saved.moment.empty() ? exact(1) : momentFactor(call, saved.moment[k].value));
-    gradientMean.push_back(meanOf(totalHX0, k, summed[k]));
-    energyMean.push_back(energyOf(call, saved, totalX0X0, k, summed[k]));
-  }
-  const Correction correction = corrects ? correct(call, gradientMean, energyMean) : Correction{};
+  if (call.problem.entry == Entry::BackwardApply) sumPartials(call, count, sums);
+  const Means means = meansOf(call, saved, sums, count);
+  const Correction correction = corrects ? correctionOf(call, saved, sums) : Correction{};
 
   Values du(prepared.u.size());
   call.forEach([&](int64_t i, int64_t row, int64_t, int64_t k) {
     if (!call.present(row)) return;
     Tracked inner = h[i];
-    if (differentiatesMean && call.counted(row)) inner = inner - meanH[k];
+    if (differentiatesMean && call.counted(row)) inner = inner - means.h[k];
     if (differentiatesMoment && call.counted(row)) {
       const Tracked rho = (prepared.u[i] - saved.about[k]) * saved.s[k];
-      inner = inner - factor[k] * (rho * meanHX0[k]);
+      inner = inner - means.factor[k] * (rho * means.hX0[k]);
     }
     if (corrects) inner = inner - x0[i] * correction.kappa[k];
     du[i] = saved.batchScale[k] * inner;
@@ -145,8 +182,8 @@ Outputs backward(const Call& call) {
   Values dh = prepareBackward(call, prepared, std::move(du));
   outputs["dx"] = quantity(inputBackward(call, std::move(dh), gradients));
   gradients.publish(outputs);
-  outputs["dscale"] = spec.scale ? quantity(parameter(dscale)) : Quantity{};
-  outputs["dbias"] = spec.bias ? quantity(parameter(dbias)) : Quantity{};
+  outputs["dscale"] = spec.scale ? quantity(sums.dscale) : Quantity{};
+  outputs["dbias"] = spec.bias ? quantity(sums.dbias) : Quantity{};
   if (!reduces) publishState(call, correction.state, outputs);
   return outputs;
 }
