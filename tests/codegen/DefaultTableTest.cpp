@@ -208,6 +208,27 @@ TEST_F(Defaults, ASiblingLimitsTheRowsWhereALineDoesNot) {
   EXPECT_EQ(most(core), most(*findCore("cove")));
 }
 
+TEST_F(Defaults, ALimitIsOfTheNearestSizeAndOfTheSameTensors) {
+  const Core core{
+      "test",
+      {},
+      "",
+      R"({"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x1024]", "schedule": "resident,vector=8"}
+{"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "resident,vector=8"}
+{"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "split,vector=8", "most_rows": 64}
+)",
+      ""};
+  const auto most = [&](const char* residual, const char* sizes) {
+    const Problem problem = problemOf(std::string("norm n from rms_norm {\n  residual ") + residual + "\n}\n",
+                                      std::string(":forward@f32[*x") + sizes + "]");
+    return mostRows(problem, withTable(core), Strategy::Split).value_or(0);
+  };
+  EXPECT_EQ(most("before(stream = yes)", "2048"), 64);
+  EXPECT_EQ(most("before(stream = yes)", "4096"), 32);
+  EXPECT_EQ(most("before(stream = yes)", "1024"), 0) << "another strategy is alone there";
+  EXPECT_EQ(most("before(stream = no)", "2048"), 0) << "a tensor less";
+}
+
 /// What was measured on cores that this machine may not have, at sizes of the benchmarks.
 TEST(DefaultTable, KeepsWhatWasMeasured) {
   const std::tuple<const char*, const char*, const char*> kMeasured[] = {

@@ -136,35 +136,42 @@ static const TableLine* nearestLine(const Core& core, const Problem& problem, co
   return best;
 }
 
-/// Calls `decides` with the nearest line of each kind, until it returns true: the lines of the problem's type
-/// first, and among these those with its surroundings; of each kind those of the core first.
-static void forNearLines(const Problem& problem, const Isa& isa, Strategy strategy,
-                         llvm::function_ref<bool(const TableLine&)> decides) {
-  if (!isa.core || !problem.features || problem.data == DType::F64) return;
-  const std::string own = surroundingsOf(problem);
-  for (const DType data : {problem.data, DType::F32})
-    for (const std::string& surroundings : {own, exchangeStream(own), std::string()})
-      for (const Core* core : {isa.core, findCore(isa.core->sibling)})
-        if (const TableLine* line =
-                core ? nearestLine(*core, problem, isa, strategy, surroundings, data) : nullptr)
-          if (decides(*line)) return;
+/// The cores whose tables decide, that of the set first.
+static llvm::SmallVector<const Core*, 2> coresOf(const Isa& isa) {
+  llvm::SmallVector<const Core*, 2> cores{isa.core};
+  if (const Core* sibling = findCore(isa.core->sibling)) cores.push_back(sibling);
+  return cores;
 }
 
 const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strategy) {
-  const TableLine* found = nullptr;
-  forNearLines(problem, isa, strategy, [&](const TableLine& line) { return found = &line; });
-  return found;
+  if (!isa.core || !problem.features || problem.data == DType::F64) return nullptr;
+  const std::string own = surroundingsOf(problem);
+  for (const DType data : {problem.data, DType::F32})
+    for (const std::string& surroundings : {own, exchangeStream(own), std::string()})
+      for (const Core* core : coresOf(isa))
+        if (const TableLine* line = nearestLine(*core, problem, isa, strategy, surroundings, data))
+          return line;
+  return nullptr;
 }
 
 std::optional<int64_t> mostRows(const Problem& problem, const Isa& isa, Strategy strategy) {
-  std::optional<int64_t> rows;
+  if (!isa.core || !problem.features || problem.data == DType::F64) return std::nullopt;
   const auto rowBytes = [](const Problem& p) { return *p.features * bytes(p.data); };
-  forNearLines(problem, isa, strategy, [&](const TableLine& line) {
-    if (line.mostRows)
-      rows = std::max<int64_t>(*line.mostRows * rowBytes(line.problem) / rowBytes(problem), 1);
-    return rows.has_value();
-  });
-  return rows;
+  const std::string own = surroundingsOf(problem);
+  for (const DType data : {problem.data, DType::F32})
+    for (const std::string& surroundings :
+         {own, isBackward(problem.entry) ? exchangeStream(own) : own, std::string()})
+      for (const Core* core : coresOf(isa)) {
+        const TableLine* line = nearestLine(*core, problem, isa, strategy, surroundings, data);
+        if (!line || !line->mostRows) continue;
+        const bool nearest = llvm::none_of(strategies(problem), [&](Strategy other) {
+          const TableLine* beside = nearestLine(*core, problem, isa, other, surroundings, data);
+          return beside && distance(beside->problem, problem) < distance(line->problem, problem);
+        });
+        if (nearest)
+          return std::max<int64_t>(*line->mostRows * rowBytes(line->problem) / rowBytes(problem), 1);
+      }
+  return std::nullopt;
 }
 
 void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Schedule& s) {

@@ -46,7 +46,9 @@ std::string kindOf(const Problem&);
 const TableLine* findLine(const Problem&, const Isa&, Strategy);
 
 /// Returns the rows up to which the strategy is faster than the first one: as much data as the nearest line
-/// that says it; nothing if none does. Thread-safe.
+/// says; nothing if none does. Forward a line of a residual with a stream does not say it for one without,
+/// nor the reverse: it has a tensor more. Nor does a line if the nearest size has one of another strategy
+/// alone. Thread-safe.
 std::optional<int64_t> mostRows(const Problem&, const Isa&, Strategy);
 
 /// Replaces the knobs of `s`, a legal schedule of the problem, by those of the line, if the result is legal.
