@@ -29,7 +29,7 @@ const Core* findCore(llvm::StringRef name);
 
 /// Returns the core of a processor, by its name and features as LLVM reads them from the machine; null: it
 /// has no table. A virtual machine may report the model of another processor: a Rocket Lake with AMX, which
-/// no Rocket Lake has, is a Granite Rapids.
+/// no Rocket Lake has, is taken for a Granite Rapids.
 const Core* coreOfProcessor(llvm::StringRef name, const llvm::StringMap<bool>& features);
 
 /// Returns the core of this machine's processor; null: it has no table.

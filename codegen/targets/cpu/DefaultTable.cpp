@@ -155,22 +155,24 @@ const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strat
 }
 
 std::optional<int64_t> mostRows(const Problem& problem, const Isa& isa, Strategy strategy) {
-  if (!isa.core || !problem.features || problem.data == DType::F64) return std::nullopt;
+  const TableLine* decides = findLine(problem, isa, strategy);
+  if (!decides) return std::nullopt;
+  const std::string own = surroundingsOf(problem), around = surroundingsOf(decides->problem);
+  if (around != own && around == exchangeStream(own) && !isBackward(problem.entry)) return std::nullopt;
+  const auto nearest = [&](const Core& core, Strategy s) {
+    return nearestLine(core, problem, isa, s, around, decides->problem.data);
+  };
   const auto rowBytes = [](const Problem& p) { return *p.features * bytes(p.data); };
-  const std::string own = surroundingsOf(problem);
-  for (const DType data : {problem.data, DType::F32})
-    for (const std::string& surroundings :
-         {own, isBackward(problem.entry) ? exchangeStream(own) : own, std::string()})
-      for (const Core* core : coresOf(isa)) {
-        const TableLine* line = nearestLine(*core, problem, isa, strategy, surroundings, data);
-        if (!line || !line->mostRows) continue;
-        const bool nearest = llvm::none_of(strategies(problem), [&](Strategy other) {
-          const TableLine* beside = nearestLine(*core, problem, isa, other, surroundings, data);
-          return beside && distance(beside->problem, problem) < distance(line->problem, problem);
-        });
-        if (nearest)
-          return std::max<int64_t>(*line->mostRows * rowBytes(line->problem) / rowBytes(problem), 1);
-      }
+  for (const Core* core : coresOf(isa)) {
+    const TableLine* line = nearest(*core, strategy);
+    if (!line || !line->mostRows) continue;
+    const bool otherIsNearer = llvm::any_of(strategies(problem), [&](Strategy other) {
+      const TableLine* beside = nearest(*core, other);
+      return beside && distance(beside->problem, problem) < distance(line->problem, problem);
+    });
+    if (!otherIsNearer)
+      return std::max<int64_t>(*line->mostRows * rowBytes(line->problem) / rowBytes(problem), 1);
+  }
   return std::nullopt;
 }
 

@@ -29,7 +29,7 @@ struct TableLine {
   Problem problem;
   Schedule schedule;
   /// The rows of the line's problem up to which its strategy is faster than the first one; without it the
-  /// next line that says it decides, or the rule.
+  /// sibling's line decides, or the rule.
   std::optional<int64_t> mostRows;
 };
 
@@ -45,10 +45,10 @@ std::string kindOf(const Problem&);
 /// Returns the line that decides the schedule; null: the rule does. Thread-safe.
 const TableLine* findLine(const Problem&, const Isa&, Strategy);
 
-/// Returns the rows up to which the strategy is faster than the first one: as much data as the nearest line
-/// says; nothing if none does. Forward a line of a residual with a stream does not say it for one without,
-/// nor the reverse: it has a tensor more. Nor does a line if the nearest size has one of another strategy
-/// alone. Thread-safe.
+/// Returns the rows up to which the strategy is faster than the first one, as much data as in those of the
+/// line that decides, or of its kind in the table of the sibling; nothing if neither says. Forward a line of
+/// a residual with a stream does not say it for one without, nor the reverse: it has a tensor more. Nor does
+/// a line if a line of another strategy is nearer. Thread-safe.
 std::optional<int64_t> mostRows(const Problem&, const Isa&, Strategy);
 
 /// Replaces the knobs of `s`, a legal schedule of the problem, by those of the line, if the result is legal.
