@@ -159,18 +159,10 @@ std::optional<int64_t> mostRows(const Problem& problem, const Isa& isa, Strategy
   if (!decides) return std::nullopt;
   const std::string own = surroundingsOf(problem), around = surroundingsOf(decides->problem);
   if (around != own && around == exchangeStream(own) && !isBackward(problem.entry)) return std::nullopt;
-  const auto nearest = [&](const Core& core, Strategy s) {
-    return nearestLine(core, problem, isa, s, around, decides->problem.data);
-  };
   const auto rowBytes = [](const Problem& p) { return *p.features * bytes(p.data); };
   for (const Core* core : coresOf(isa)) {
-    const TableLine* line = nearest(*core, strategy);
-    if (!line || !line->mostRows) continue;
-    const bool otherIsNearer = llvm::any_of(strategies(problem), [&](Strategy other) {
-      const TableLine* beside = nearest(*core, other);
-      return beside && distance(beside->problem, problem) < distance(line->problem, problem);
-    });
-    if (!otherIsNearer)
+    const TableLine* line = nearestLine(*core, problem, isa, strategy, around, decides->problem.data);
+    if (line && line->mostRows)
       return std::max<int64_t>(*line->mostRows * rowBytes(line->problem) / rowBytes(problem), 1);
   }
   return std::nullopt;

@@ -47,8 +47,8 @@ const TableLine* findLine(const Problem&, const Isa&, Strategy);
 
 /// Returns the rows up to which the strategy is faster than the first one, as much data as in those of the
 /// line that decides, or of its kind in the table of the sibling; nothing if neither says. Forward a line of
-/// a residual with a stream does not say it for one without, nor the reverse: it has a tensor more. Nor does
-/// a line if a line of another strategy is nearer. Thread-safe.
+/// a residual with a stream does not say it for one without, nor the reverse: it has a tensor more.
+/// Thread-safe.
 std::optional<int64_t> mostRows(const Problem&, const Isa&, Strategy);
 
 /// Replaces the knobs of `s`, a legal schedule of the problem, by those of the line, if the result is legal.
