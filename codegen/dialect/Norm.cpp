@@ -163,6 +163,12 @@ LogicalResult ProbeOp::verify() {
   return success();
 }
 
+static bool turnsSome(SweepOp sweep) {
+  return sweep.getMates() && sweep->getParentOfType<KernelOp>().getRope()->getTurned();
+}
+
+Value SweepOp::isTurned() { return turnsSome(*this) ? getBody().getArguments().back() : Value(); }
+
 LogicalResult SweepOp::verify() {
   auto kernel = getOperation()->getParentOfType<KernelOp>();
   if (!kernel || !getOperation()->getParentOfType<SlabOp>())
@@ -178,8 +184,10 @@ LogicalResult SweepOp::verify() {
       return emitOpError("has the mate ") << symbol << ", which it does not read";
   Block& body = getBody().front();
   const size_t elements = getReads().size() + (mates ? mates.size() : 0);
-  if (body.getNumArguments() != elements)
-    return emitOpError("reads ") << elements << " elements but its region takes " << body.getNumArguments();
+  const bool flag = turnsSome(*this);
+  if (body.getNumArguments() != elements + flag)
+    return emitOpError("reads ") << elements << " elements" << (flag ? " and whether each is turned" : "")
+                                 << " but its region takes " << body.getNumArguments();
   auto yield = dyn_cast<YieldOp>(body.getTerminator());
   if (!yield) return emitOpError("must end in norm.yield");
   size_t wanted = getWrites().size() + getSums().size() + getPartials().size();

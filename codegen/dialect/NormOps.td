@@ -134,12 +134,13 @@ def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
   let description = [{
     The region computes one element. Its arguments are the elements of `reads` (in
     the statistics type; a mask as i1), then those of `mates` at the other feature of
-    the pair that `rope` of the kernel turns. It yields one value for each of `writes`,
+    the pair that `rope` of the kernel turns. Where `rope` turns a part of the features,
+    an i1 follows: true if it turns this one. It yields one value for each of `writes`,
     then one term for each result (reduced over the slab), then one term for each of
     `partials` (summed into that workspace over the axes that it lacks).
-    Of a tensor of pairs the element is that of the feature's pair: of @rope_cos 1 and
-    of @rope_sin 0 for a feature that is not turned, and of @rope_sin the negative for
-    the first of a pair. So a pair of m is turned by m * cos + mate of m * sin.
+    Of a tensor of pairs the element is that of the feature's pair, and of @rope_sin the
+    negative for the first of a pair. So a pair of m is turned by m * cos + mate of m * sin.
+    For a feature that is not turned @rope_cos is 1; mates and @rope_sin have any value.
     `combiners` says how the terms are reduced, one for each result and then for each
     partial; without it all are added. Partials are always added: their workspace is
     cleared to 0.
@@ -154,6 +155,8 @@ def Norm_SweepOp : Norm_Op<"sweep", [SingleBlock]> {
   let extraClassDeclaration = [{
     /// Returns the combiner of result i, or of partial i - the number of results.
     Combiner combinerOf(size_t i) { return getCombiners() ? (*getCombiners())[i] : Combiner::Add; }
+    /// Returns the argument that says whether `rope` turns the feature; null if it turns all.
+    ::mlir::Value isTurned();
   }];
   let hasVerifier = 1;
 }

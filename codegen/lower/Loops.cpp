@@ -147,6 +147,7 @@ Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Val
 }
 
 Value Loops::zero(Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
+Value Loops::one(Type type) { return arith::ConstantOp::create(b, loc, b.getOneAttr(type)); }
 Value Loops::identity(Combiner combiner, Type type) {
   if (combiner == Combiner::Add) return zero(type);
   const TypedAttr lowest = b.getFloatAttr(getElementTypeOrSelf(type), -INFINITY);

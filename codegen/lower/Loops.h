@@ -63,6 +63,7 @@ class Loops {
 
   //===-- Values ------------------------------------------------------------------===//
   mlir::Value zero(mlir::Type floatOrVector);
+  mlir::Value one(mlir::Type floatOrVector);
   mlir::Value addf(mlir::Value, mlir::Value);
   /// Returns what combined with any value is that value.
   mlir::Value identity(Combiner, mlir::Type floatOrVector);

@@ -35,8 +35,7 @@ bool PairLowering::isPaired(int64_t lanes) const {
 }
 
 bool PairLowering::hasWholeVectors(int64_t lanes) const {
-  const bool all = !rope_.getTurned() || rope_.getTurned() % lanes == 0;
-  return isUniform(lanes) || (isPaired(lanes) && isAligned(lanes) && all);
+  return isUniform(lanes) || (isPaired(lanes) && isAligned(lanes) && isTurnedAlike(lanes));
 }
 
 bool PairLowering::hasSides(Value width, int64_t step) const {
@@ -108,25 +107,21 @@ PairLowering::Place PairLowering::placeOfVector(Value feature) {
   return {.turned = {}, .first = first, .pair = side_->pair};
 }
 
-/// Returns the element of a feature that is not turned.
-Value PairLowering::without(TensorOp t, Value like) {
-  const double value = t.info()->tensor == kRopeCos ? 1 : 0;
-  auto attr = l_.b.getFloatAttr(getElementTypeOrSelf(like), value);
-  if (auto vector = dyn_cast<VectorType>(like.getType()))
-    return arith::ConstantOp::create(l_.b, l_.loc, DenseElementsAttr::get(vector, attr));
-  return arith::ConstantOp::create(l_.b, l_.loc, attr);
-}
-
 Value PairLowering::turn(TensorOp t, Value value, Place place) {
   auto select = [&](Value c, Value yes, Value no) -> Value {
     return arith::SelectOp::create(l_.b, l_.loc, c, yes, no);
   };
   if (t.info()->tensor == kRopeSin)
-    value = select(place.first, arith::NegFOp::create(l_.b, l_.loc, value), value);
-  return place.turned ? select(place.turned, value, without(t, value)) : value;
+    return select(place.first, arith::NegFOp::create(l_.b, l_.loc, value), value);
+  return place.turned ? select(place.turned, value, l_.one(value.getType())) : value;
 }
 
-// A feature that is not turned has 0 for its mate: its sine is 0, which an infinity would make a NaN.
+Value PairLowering::isTurned(Value feature, int64_t lanes) {
+  if (!lanes || isUniform(lanes) || (isAligned(lanes) && isTurnedAlike(lanes)))
+    return placeOf(positionOf(feature)).turned;
+  return placeOf(positionsOf(feature, lanes)).turned;
+}
+
 Value PairLowering::mates(TensorOp t, const Coordinates& at, int64_t lanes, Value mask) {
   auto loadAt = [&](Value feature, Value where) {
     Coordinates there = at;
@@ -136,21 +131,17 @@ Value PairLowering::mates(TensorOp t, const Coordinates& at, int64_t lanes, Valu
   auto select = [&](Value c, Value yes, Value no) -> Value {
     return arith::SelectOp::create(l_.b, l_.loc, c, yes, no);
   };
-  auto whereTurned = [&](Value turned, Value mates) {
-    return turned ? select(turned, mates, l_.zero(mates.getType())) : mates;
-  };
   if (isPaired(lanes)) {
     SmallVector<int64_t> order(lanes);
     for (int64_t i = 0; i < lanes; ++i) order[i] = i ^ 1;
     const Value own = loadAt(at.feature, mask);
-    const Value turned = rope_.getTurned() ? placeOf(positionsOf(at.feature, lanes)).turned : Value();
-    return whereTurned(turned, vector::ShuffleOp::create(l_.b, l_.loc, own, own, order));
+    return vector::ShuffleOp::create(l_.b, l_.loc, own, own, order);
   }
   if (!lanes || isUniform(lanes)) {
     const Place place = placeOfVector(at.feature);
     Value there = l_.select(place.first, l_.add(at.feature, distance()), l_.sub(at.feature, distance()));
     if (place.turned) there = l_.select(place.turned, there, at.feature);
-    return whereTurned(place.turned, loadAt(there, mask));
+    return loadAt(there, mask);
   }
   const Place place = placeOf(positionsOf(at.feature, lanes));
   const Value turned = l_.both(mask, place.turned);
@@ -169,8 +160,7 @@ Value PairLowering::ofPairs(TensorOp t, const Coordinates& at, int64_t lanes, Va
     const Place place = placeOfVector(at.feature);
     return turn(t, f_.load(t, addressOf(place.pair), lanes, mask), place);
   }
-  const bool all = !rope_.getTurned() || rope_.getTurned() % lanes == 0;
-  if (rope_.getInterleaved() && isAligned(lanes) && all && lanes % 2 == 0) {
+  if (rope_.getInterleaved() && isAligned(lanes) && isTurnedAlike(lanes) && lanes % 2 == 0) {
     // Half as many pairs, each of them for two lanes; a vector lies among those that are turned or not.
     const Place place = placeOfVector(at.feature);
     const Value pairs = f_.load(t, addressOf(place.pair), lanes / 2, {});

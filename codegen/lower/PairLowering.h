@@ -27,10 +27,13 @@ class PairLowering {
   bool hasWholeVectors(int64_t lanes) const;
 
   /// Loads the elements at the mates of `lanes` features from at.feature on, converted as by
-  /// AccessLowering::load; 0 of a feature that is not turned.
+  /// AccessLowering::load; any values for features that are not turned.
   mlir::Value mates(TensorOp, const Coordinates& at, int64_t lanes, mlir::Value mask);
   /// Loads the elements of a tensor of pairs for these features (NormOps.td, sweep).
   mlir::Value ofPairs(TensorOp, const Coordinates& at, int64_t lanes, mlir::Value mask);
+  /// Returns for `lanes` features from `feature` on whether each is turned: i1, one value if all lanes have
+  /// the same. In a kernel that turns a part of the features.
+  mlir::Value isTurned(mlir::Value feature, int64_t lanes);
 
  private:
   /// A position in a run of features, or one for each lane: i1 and integers, scalars or vectors.
@@ -47,13 +50,14 @@ class PairLowering {
   bool isUniform(int64_t lanes) const;
   /// True if both features of a pair are in one vector, or neither.
   bool isPaired(int64_t lanes) const;
+  /// True if, of aligned vectors, each has only features that are turned, or none.
+  bool isTurnedAlike(int64_t lanes) const { return !rope_.getTurned() || rope_.getTurned() % lanes == 0; }
   mlir::Value positionOf(mlir::Value feature) { return l_.rem(feature, run_); }
   mlir::Value positionsOf(mlir::Value feature, int64_t lanes);
   /// Returns the distance of a mate.
   mlir::Value distance();
   /// Makes the element of a pair that of a feature: `value` has the tensor's elements.
   mlir::Value turn(TensorOp, mlir::Value value, Place);
-  mlir::Value without(TensorOp, mlir::Value like);
   mlir::Value inverse(mlir::Value);
 
   Loops& l_;

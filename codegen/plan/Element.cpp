@@ -73,6 +73,8 @@ Element& Element::mate() {
   if (!mate_) {
     ownMate_ = std::make_unique<Element>(k_, parts_, region_);
     mate_ = ownMate_.get(), mate_->mate_ = this;
+    if (k_.spec().rope->features)
+      isTurned_ = mate_->isTurned_ = {&k_, region_.addArgument(k_.ops().getI1Type(), k_.loc())};
   }
   return *mate_;
 }
@@ -146,11 +148,8 @@ Num Element::modulated() {
 Num Element::turned() {
   if (!k_.spec().rope) return modulated();
   return once(turned_, [&] {
-    const Num sine = (*this)[Part::RopeSin];
-    Num across = mate().modulated() * sine;
-    // A feature that is not turned has no mate, and a sine of 0 would make a NaN of its own infinity.
-    if (isMate() && k_.spec().rope->features) across = where(abs(sine) > 0, across);
-    return modulated() * (*this)[Part::RopeCos] + across;
+    const Num across = mate().modulated() * (*this)[Part::RopeSin];
+    return modulated() * (*this)[Part::RopeCos] + fromMate(across);
   });
 }
 
@@ -177,7 +176,8 @@ Num Element::turnedGradient() { return multiply(arrived(), gate(/*before=*/false
 Num Element::modulatedGradient() {
   if (!k_.spec().rope) return turnedGradient();
   return once(modulatedGradient_, [&] {
-    return turnedGradient() * (*this)[Part::RopeCos] - mate().turnedGradient() * (*this)[Part::RopeSin];
+    const Num across = mate().turnedGradient() * (*this)[Part::RopeSin];
+    return turnedGradient() * (*this)[Part::RopeCos] - fromMate(across);
   });
 }
 

@@ -125,6 +125,8 @@ class Element {
   /// Returns the element that `rope` turns together with this one: the other of its pair.
   Element& mate();
   bool isMate() const { return mate_ && !ownMate_; }
+  /// Returns what a feature gets from its mate; 0 if `rope` does not turn the feature.
+  Num fromMate(Num value) { return where(isTurned_, value); }
   /// Returns an operand of a mate.
   Num ofMate(Part);
   Num argument(Part);
@@ -152,6 +154,7 @@ class Element {
   mlir::Block& region_;
   Element* mate_ = nullptr;
   std::unique_ptr<Element> ownMate_;  ///< of an element that is no mate itself
+  Num isTurned_;                      ///< i1; absent if `rope` turns all features
   llvm::SmallVector<Part, 8> read_;   ///< in their order
   Num sum_, input_, centred_, normalized_, gate_, affine_, modulated_, turned_, arrived_;
   Num modulatedGradient_, gradient_, dh_;

@@ -119,6 +119,19 @@ TEST_F(Dialect, SweepHasMatesOfWhatItReadsInAKernelWithRope) {
             "'norm.sweep' op has mates in a kernel without rope\n");
 }
 
+TEST_F(Dialect, SweepWithMatesTakesWhetherEachFeatureIsTurnedWhereSomeAre) {
+  const auto sweepIn = [](const std::string& turned, const std::string& flag) {
+    std::string text = slab("norm.sweep reads [@x] mates [@x] writes [] into [] {\n^bb0(%x: f32, %m: f32" +
+                            flag + "):\n  norm.yield\n}\n");
+    return text.insert(text.find("statistics ="),
+                       "rope = #norm.rope<interleaved = false, runs = 1, turned = " + turned + ">, ");
+  };
+  EXPECT_TRUE(parse(sweepIn("0", ""))) << diagnostics_;
+  EXPECT_TRUE(parse(sweepIn("4", ", %t: i1"))) << diagnostics_;
+  EXPECT_EQ(errorOf(sweepIn("4", "")),
+            "'norm.sweep' op reads 2 elements and whether each is turned but its region takes 2\n");
+}
+
 TEST_F(Dialect, SweepTakesOneElementOfEachTensorItReads) {
   EXPECT_EQ(errorOf(slab("norm.sweep reads [@x] writes [] into [] {\n  norm.yield\n}\n")),
             "'norm.sweep' op reads 1 elements but its region takes 0\n");

@@ -76,6 +76,33 @@ TEST(Rope, ServesAnyNumberOfFeatures) {
     }
 }
 
+/// Behind an infinity a pair that is turned by nothing has a gradient of NaN, as 0 times an infinity is; what
+/// is not turned has its own gradient.
+TEST(Rope, TellsAnAngleOfZeroFromAFeatureThatIsNotTurned) {
+  const auto judge = [](const std::string& turn, int64_t features) {
+    const auto problem =
+        problemWith("batch_norm", "divide_by running; backward frozen; activation sigmoid; rope " + turn,
+                    ":backward@f32[*x" + std::to_string(features) + "]");
+    ASSERT_TRUE(problem);
+    const auto kernel = compiled(
+        *problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), Strategy::Streamed), hostIsa(), 1);
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    for (const uint64_t seed : {1, 2, 3}) {
+      const auto question = gate::questionFor(
+          *problem, {.extents = {1, 33, features}, .data = HardInput::WithInfinity, .step = 3, .seed = seed});
+      ASSERT_TRUE(question) << normc::text(question.errors());
+      const gate::Verdict verdict = kernel->judge(*problem, *question);
+      EXPECT_TRUE(verdict.ok) << problem->text() << ", rope " << turn << ": " << verdict.text;
+    }
+  };
+  for (const std::string pairs : {"half", "interleaved"}) {
+    judge(pairs + "(groups = 4, features = 4)", 16);   // all of them
+    judge(pairs + "(groups = 2, features = 4)", 20);   // vectors cross runs
+    judge(pairs + "(groups = 2, features = 6)", 96);   // vectors of turned and other features
+    judge(pairs + "(groups = 2, features = 32)", 96);  // vectors of one kind
+  }
+}
+
 TEST(Rope, StandsBeforeCodes) {
   for (const char* codes : {"quantize int8", "quantize e4m3(per = block, size = 12)"}) {
     const auto problem =

@@ -68,7 +68,7 @@ Value KernelThread::lanesOf(llvm::function_ref<Value(int64_t)> lane) {
   SmallVector<Value> lanes;
   for (int64_t e = 0; e < s.vector; ++e) lanes.push_back(lane(e));
   if (s.vector == 1) return lanes[0];
-  return vector::FromElementsOp::create(l.b, l.loc, cast<VectorType>(vectorType()), lanes);
+  return vector::FromElementsOp::create(l.b, l.loc, VectorType::get({s.vector}, lanes[0].getType()), lanes);
 }
 
 Value KernelThread::laneOf(Value v, int64_t lane) {

@@ -109,6 +109,8 @@ class TeamLowering : SlabLowering {
   void sumEnds(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
   void element(Sweep&, llvm::MutableArrayRef<Replica>, PositionOf, llvm::MutableArrayRef<mlir::Value> sums);
   mlir::Value ofPair(const Sweep&, size_t read, const Coordinates&, int64_t lanes, mlir::Value condition);
+  bool hasWholePairs(int64_t lanes);
+  mlir::Value isTurned(mlir::Value feature, int64_t lanes);
   void storePending(Sweep&);
   void endSums(Sweep&, llvm::MutableArrayRef<Replica>, Values& sums);
 

@@ -62,6 +62,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
       common[i] = v;
       replica.values.map(body.getArgument(i), v);
     }
+    if (Value turned = s.op.isTurned()) replica.values.map(turned, isTurned(at.feature, lanes));
     const Values yielded = elementCode(s.op, replica);
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
@@ -106,16 +107,26 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
 /// From memory: another thread has them in registers.
 Value TeamLowering::ofPair(const Sweep& s, size_t read, const Coordinates& at, int64_t lanes,
                            Value condition) {
-  const bool whole = !lanes || (!access_->anywhere() && PairLowering(l_, f_).hasWholeVectors(lanes));
   const Type type = lanes ? k_.vectorType() : f_.statistics();
   return k_.loadWhere(condition, type, [&] {
-    if (whole) return Values{loadRead(s, read, at, lanes, {})};
+    if (hasWholePairs(lanes)) return Values{loadRead(s, read, at, lanes, {})};
     return Values{k_.lanesOf([&](int64_t lane) {
       Coordinates there = at;
       there.feature = l_.add(at.feature, l_.index(lane));
       return loadRead(s, read, there, 0, {});
     })};
   })[0];
+}
+
+/// True if the pairs of an access are loaded in whole vectors.
+bool TeamLowering::hasWholePairs(int64_t lanes) {
+  return !lanes || (!access_->anywhere() && PairLowering(l_, f_).hasWholeVectors(lanes));
+}
+
+Value TeamLowering::isTurned(Value feature, int64_t lanes) {
+  PairLowering pairs(l_, f_);
+  if (hasWholePairs(lanes)) return pairs.isTurned(feature, lanes);
+  return k_.lanesOf([&](int64_t lane) { return pairs.isTurned(l_.add(feature, l_.index(lane)), 0); });
 }
 
 void TeamLowering::storePending(Sweep& s) {

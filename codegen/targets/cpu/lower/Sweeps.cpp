@@ -105,6 +105,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       }
       replica.values.map(body.getArgument(i), v);
     }
+    if (Value turned = s.op.isTurned())
+      replica.values.map(turned, PairLowering(l_, f_).isTurned(at.feature, lanes));
     const Values yielded = elementCode(s.op, replica, offset, lanes);
     auto value = [&](unsigned i) { return l_.broadcast(yielded[i], lanes); };
     unsigned next = 0;
