@@ -128,11 +128,13 @@ std::vector<size_t> Screening::hopeful() const {
   return points;
 }
 
-/// Returns the neighbours of the leaders that are not known yet; first those that are expected to be fastest:
-/// by the time of the leader, and by how much the predictions of both differ.
-std::vector<size_t> Screening::frontier(size_t count) const {
+/// Returns the neighbours of so many leaders of each space that are not known yet; first those that are
+/// expected to be fastest: by the time of the leader, and by how much the predictions of both differ.
+std::vector<size_t> Screening::frontier(size_t ofEach) const {
   std::map<size_t, double> expected;
-  for (const Screened* leader : leaders(count))
+  std::map<int, size_t> taken;  // from each space
+  for (const Screened* leader : leaders(outcome_.screened.size())) {
+    if (taken[landscape_[leader->point].at.at(0)]++ >= ofEach) continue;
     for (const size_t point : landscape_.neighbours(leader->point)) {
       if (seen_.contains(point)) continue;
       const double step = landscape_[point].predicted / landscape_[leader->point].predicted;
@@ -140,6 +142,7 @@ std::vector<size_t> Screening::frontier(size_t count) const {
       double& least = expected.emplace(point, ratio).first->second;
       least = std::min(least, ratio);
     }
+  }
   std::vector<size_t> points;
   for (const auto& [point, ratio] : expected) points.push_back(point);
   std::sort(points.begin(), points.end(),

@@ -1,7 +1,8 @@
 // The first part of a search: which candidates are measured briefly, and in which order.
 //
-// After the default and the seeds, the search climbs: it measures the neighbours of the fastest candidates,
-// those first that are expected to be fastest, and looks again after each batch. Where the lab measures fewer
+// After the default and the seeds, the search climbs: it measures the neighbours of the fastest candidates of
+// each space, those first that are expected to be fastest, and looks again after each batch. One strategy may
+// have the best schedule where another has many that are nearly as good. Where the lab measures fewer
 // rows than the task has, the better half is measured again with twice as many rounds, then the better half
 // of that.
 #pragma once
@@ -42,7 +43,7 @@ class Screening {
   bool timeLeft(double share) const;
   bool screenAll(const std::vector<size_t>& points);
   void climb();
-  std::vector<size_t> frontier(size_t leaders) const;
+  std::vector<size_t> frontier(size_t ofEach) const;
   std::vector<size_t> hopeful() const;
   void announce(const std::vector<size_t>& queue, size_t begin);
   void runHeats();

@@ -1,6 +1,7 @@
 #include "tests/autotune/Landscapes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -39,6 +40,14 @@ Status statusOf(const std::string& text) {
        {Status::Ok, Status::Refused, Status::Wrong, Status::Crashed, Status::Hung, Status::Duplicate})
     if (text == name(status)) return status;
   return Status::Refused;
+}
+
+/// Returns a number in [0, 1) that looks random (splitmix64).
+double hashed(uint64_t n) {
+  n += 0x9e3779b97f4a7c15;
+  n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
+  n = (n ^ (n >> 27)) * 0x94d049bb133111eb;
+  return double((n ^ (n >> 31)) >> 11) * 0x1p-53;
 }
 
 }  // namespace
@@ -115,14 +124,18 @@ void MeasuredLab::start(int kind) {
   pass(costs_.start[kind]);
 }
 
-/// Returns the next recorded time.
-double MeasuredLab::sample(size_t point, int kind) {
+/// Returns the next time of a point: those of screening in their order, of a race one of their distribution.
+double MeasuredLab::sample(size_t point, bool raced) {
   const MeasuredLandscape::Known& one = landscape_.known[point];
-  const Samples& ratios = kind ? one.raced : one.screened;
-  // The quantiles of a race are in order: 4 of 9 apart, each comes once in nine rounds.
-  const size_t turn = seed_ * (point + 1) + taken_[kind][point]++;
-  const double ratio = ratios[(kind ? 4 * turn : turn) % ratios.size()];
-  const double seconds = landscape_.seconds[kind] * ratio;
+  const Samples& ratios = raced ? one.raced : one.screened;
+  const size_t turn = taken_[raced][point]++;
+  double ratio = ratios[(turn + seed_) % ratios.size()];
+  if (raced) {
+    const double at = hashed((seed_ << 48) + (uint64_t(point) << 24) + turn) * double(ratios.size() - 1);
+    const size_t below = size_t(at);
+    ratio = std::lerp(ratios[below], ratios[std::min(below + 1, ratios.size() - 1)], at - double(below));
+  }
+  const double seconds = landscape_.seconds[raced] * ratio;
   pass(seconds < kSample ? 1.25 * kSample : 2 * seconds);
   return seconds;
 }
@@ -150,24 +163,25 @@ std::vector<Screened> MeasuredLab::screen(const std::vector<size_t>& points) {
   return results;
 }
 
-std::vector<Samples> MeasuredLab::rounds(const std::vector<size_t>& points, int count, int kind) {
-  start(kind);
+std::vector<Samples> MeasuredLab::rounds(const std::vector<size_t>& points, int count, bool raced) {
   std::vector<Samples> samples(points.size());
   for (int round = 0; round < count; ++round) {
     const double begin = now_;
-    for (size_t i = 0; i < points.size(); ++i) samples[i].push_back(sample(points[i], kind));
+    for (size_t i = 0; i < points.size(); ++i) samples[i].push_back(sample(points[i], raced));
     if (2 * now_ - begin > end_) break;
   }
   return samples;
 }
 
 std::vector<Samples> MeasuredLab::heat(const std::vector<size_t>& points, int count) {
-  return rounds(points, count, 0);
+  start(0);
+  return rounds(points, count, /*raced=*/scale() <= 1);
 }
 
 std::vector<Samples> MeasuredLab::race(const std::vector<size_t>& points, int count) {
+  start(1);
   raced_ = true;
-  return rounds(points, count, 1);
+  return rounds(points, count, /*raced=*/true);
 }
 
 }  // namespace normc::tune::test

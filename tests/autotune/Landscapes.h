@@ -61,8 +61,8 @@ class MeasuredLab : public Lab {
   void pass(double seconds);
   void waitFor(size_t point);
   void start(int kind);
-  double sample(size_t point, int kind);
-  std::vector<Samples> rounds(const std::vector<size_t>& points, int rounds, int kind);
+  double sample(size_t point, bool raced);
+  std::vector<Samples> rounds(const std::vector<size_t>& points, int rounds, bool raced);
 
   const MeasuredLandscape& landscape_;
   Costs costs_;

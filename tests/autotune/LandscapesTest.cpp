@@ -1,7 +1,9 @@
-// The search on landscapes with the costs of a machine: it ends at its budget, whatever a call takes.
+// The search on landscapes with the costs of a machine: what it finds in those that were measured, and that
+// it ends at its budget, whatever a call takes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,6 +34,41 @@ TEST(Landscapes, AreReadAsTheyWereWritten) {
   MeasuredLab lab(measured, {}, 1);
   EXPECT_EQ(search(measured.landscape, lab, {}).decision.chosen, 1u);
 }
+
+class MeasuredLandscapes : public testing::TestWithParam<std::string> {};
+
+/// Nine of ten searches with the budget of `normc tune` choose a schedule that is at least 97 % as fast as
+/// the fastest of all, which were all measured (bench/landscape).
+TEST_P(MeasuredLandscapes, ChoicesAreNearTheFastestOfAllSchedules) {
+  const MeasuredLandscape measured = readLandscape(NORMC_LANDSCAPES "/" + GetParam() + ".tsv");
+  std::vector<double> behind;
+  size_t fewest = measured.landscape.size();
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    MeasuredLab lab(measured, {}, seed);
+    SearchOptions options;
+    options.seed = seed;
+    const Outcome outcome = search(measured.landscape, lab, options);
+    ASSERT_EQ(outcome.failure, "");
+    EXPECT_LE(outcome.seconds, 1.1 * options.budget);
+    behind.push_back(measured.behindBest(outcome.decision.chosen));
+    fewest = std::min(fewest, outcome.screened.size());
+  }
+  std::sort(behind.begin(), behind.end());
+  std::printf("%zu of %zu schedules screened; behind the fastest: default %.3f, choices %.3f, %.3f, %.3f\n",
+              fewest, measured.landscape.size(), measured.behindBest(measured.landscape.byDefault()),
+              behind[10], behind[17], behind[19]);
+  EXPECT_LE(behind[17], 1 / 0.97);
+}
+
+std::vector<std::string> landscapes() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(NORMC_LANDSCAPES))
+    names.push_back(file.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(All, MeasuredLandscapes, testing::ValuesIn(landscapes()),
+                         [](const auto& info) { return info.param; });
 
 /// A landscape of few schedules, each call of which takes `seconds`.
 MeasuredLandscape slow(double scale, double seconds) {
