@@ -149,6 +149,7 @@ Worker::Ended Worker::end(bool hung) {
     ended.how = "ended with exit code " + std::to_string(WEXITSTATUS(status));
   ended.log.resize(kLogShown);
   ended.log.resize(size_t(std::max<ssize_t>(0, pread(log_, ended.log.data(), kLogShown, 0))));
+  while (ended.log.ends_with('\n')) ended.log.pop_back();
   closeAll({&log_});
   return ended;
 }

@@ -296,14 +296,21 @@ TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
   LiveLab::Callbacks none = callbacks(landscape, &journal);
-  none.worker = folder_ + "/no-such-program";
-  LiveLab lab(landscape, where, none, {});
-  try {
-    screenOne(lab, 0);
-    FAIL() << "it was screened";
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(), "cannot start the worker " + none.worker + ": No such file or directory");
-  }
+  const auto errorOf = [&](const std::string& program) -> std::string {
+    none.worker = program;
+    LiveLab lab(landscape, where, none, {});
+    try {
+      screenOne(lab, 0);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "it was screened";
+  };
+  const std::string missing = folder_ + "/no-such-program", broken = folder_ + "/broken";
+  EXPECT_EQ(errorOf(missing), "cannot start the worker " + missing + ": No such file or directory");
+  std::ofstream(broken) << "#!/bin/sh\necho no such library >&2\nexit 127\n";  // as the dynamic linker
+  std::filesystem::permissions(broken, std::filesystem::perms::owner_all);
+  EXPECT_EQ(errorOf(broken), "cannot start the worker " + broken + ": no such library");
   EXPECT_TRUE(readDatabase(journal.path())->records.empty());
 }
 
