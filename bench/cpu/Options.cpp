@@ -84,13 +84,16 @@ const char* Rows::place() const {
   return kind == Cache ? "in cache" : kind == Memory ? "in memory" : "as given";
 }
 
-bool readOptions(int argc, char** argv, const Machine& machine, Options& options, int& exitCode) {
-  CLI::App app("Times normalization kernels beside oneDNN, PyTorch and copies", "normc-bench");
-  app.footer(kFooter);
-  app.get_formatter()->column_width(28);
-  const int all = machine.processors;
-  options.threads = all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
+namespace {
 
+/// What the command line says in other words than Options.
+struct Words {
+  std::vector<std::string> bindings;
+  bool around = false, quick = false, noOneDnn = false, noTorch = false;
+};
+
+/// What is measured.
+void declareProblems(CLI::App& app, Options& options, Words& words, int processors) {
   app.add_option("--norms", options.norms, "built-in norms, e.g. layer_norm,power_norm")
       ->delimiter(',')
       ->type_name("LIST");
@@ -104,8 +107,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
     return oneWord<DType>(word, known, "");
   });
   listOption(app, "--threads", options.threads, "numbers of threads; all for every core",
-             [all](const std::string& word) {
-               return word == "all" ? all
+             [processors](const std::string& word) {
+               return word == "all" ? processors
                                     : int(std::min<int64_t>(positive(word, "threads, and not all"), 4096));
              });
   listOption(app, "--entries", options.entries, "forward, backward, infer, infer_backward",
@@ -120,8 +123,7 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
                  "rows of a segment; without it all are one, or 784 with channels first")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
       ->type_name("N");
-  std::vector<std::string> bindings;
-  app.add_option("--bind", bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
+  app.add_option("--bind", words.bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
       ->delimiter(',')
       ->type_name("LIST");
   app.add_option("--target", options.target,
@@ -130,57 +132,84 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
       ->type_name("NAME");
   app.add_flag("--cliffs", options.cliffs,
                "beside each number of features the multiples of 64 around it, and how much faster those are");
-  bool around = false;
   app.add_flag(
-      "--around", around,
+      "--around", words.around,
       "norms with something around them, beside the bare norm and loops apart; forward, backward and "
       "infer of 768 to 16384 features; rows are in segments of 256 for a norm that needs segments");
-  bool quick = false, noOneDnn = false, noTorch = false;
-  app.add_flag("--quick", quick, "fewer features and rounds: a look, not a figure");
+  app.add_flag("--quick", words.quick, "fewer features and rounds: a look, not a figure");
+}
+
+/// What runs beside our kernels, and where the results go.
+void declareReports(CLI::App& app, Options& options, Words& words) {
   app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
   app.add_option("--before", options.before, "and the kernels of this package, which another build compiled")
       ->type_name("FILE");
-  app.add_flag("--no-onednn", noOneDnn, "without oneDNN");
-  app.add_flag("--no-torch", noTorch, "without PyTorch");
+  app.add_flag("--no-onednn", words.noOneDnn, "without oneDNN");
+  app.add_flag("--no-torch", words.noTorch, "without PyTorch");
   app.add_option("--python", options.python, "a Python with PyTorch")->type_name("PROGRAM");
   app.add_option("--json", options.jsonFile, "writes every sample there")->type_name("FILE");
   app.add_option("--report", options.reportFolder, "writes tables, medians as JSON and pictures there")
       ->type_name("FOLDER");
   app.add_option("--draw", options.drawnFolder, "draws the pictures of this report again, and runs nothing")
       ->type_name("FOLDER");
+}
 
+void readBindings(const std::vector<std::string>& bindings, Options& options) {
+  for (const std::string& binding : bindings) {
+    const size_t equals = binding.find('=');
+    if (equals == std::string::npos)
+      throw CLI::ValidationError("--bind '" + binding + "' must be NAME=NUMBER");
+    options.bindings[binding.substr(0, equals)] =
+        positive(binding.substr(equals + 1), binding.substr(0, equals));
+  }
+}
+
+/// Sets what `--around` and `--quick` mean where the command line does not say it itself.
+void fillIn(const CLI::App& app, const Words& words, Options& options) {
+  const auto isLeftOut = [&](const char* option) { return app.count(option) == 0; };
+  if (words.around) {
+    if (isLeftOut("--norms")) options.norms = aroundNorms();
+    if (isLeftOut("--features")) options.features = {768, 1024, 2048, 4096, 8192, 16384};
+    if (isLeftOut("--entries")) options.entries = {Entry::Forward, Entry::Backward, Entry::Infer};
+    if (isLeftOut("--spatial")) options.spatial = 256, options.segmentsIfNeeded = true;
+  }
+  if (words.quick) {
+    if (isLeftOut("--features")) options.features = {768};
+    options.race = {.sampleSeconds = 50e-6, .seconds = 0.5, .minRounds = 5, .maxRounds = 21};
+  }
+}
+
+/// Puts the multiples of kAligned beside each number of features.
+void addAlignedNeighbours(Options& options) {
+  std::set<int64_t> features(options.features.begin(), options.features.end());
+  for (int64_t f : options.features)
+    features.insert({std::max(f / kAligned, int64_t(1)) * kAligned, (f / kAligned + 1) * kAligned});
+  options.features.assign(features.begin(), features.end());
+}
+
+}  // namespace
+
+bool readOptions(int argc, char** argv, const Machine& machine, Options& options, int& exitCode) {
+  CLI::App app("Times normalization kernels beside oneDNN, PyTorch and copies", "normc-bench");
+  app.footer(kFooter);
+  app.get_formatter()->column_width(28);
+  const int all = machine.processors;
+  options.threads = all > 1 ? std::vector<int>{1, all} : std::vector<int>{1};
+  Words words;
+  declareProblems(app, options, words, all);
+  declareReports(app, options, words);
   try {
     app.parse(argc, argv);
-    for (const std::string& binding : bindings) {
-      const size_t equals = binding.find('=');
-      if (equals == std::string::npos)
-        throw CLI::ValidationError("--bind '" + binding + "' must be NAME=NUMBER");
-      options.bindings[binding.substr(0, equals)] =
-          positive(binding.substr(equals + 1), binding.substr(0, equals));
-    }
+    readBindings(words.bindings, options);
   } catch (const CLI::ParseError& error) {
     exitCode = app.exit(error) == 0 ? 0 : 2;
     return false;
   }
   options.command = "normc-bench";
   for (int i = 1; i < argc; ++i) options.command += " " + std::string(argv[i]);
-  options.oneDnn = !noOneDnn, options.torch = !noTorch;
-  if (around) {
-    if (app.count("--norms") == 0) options.norms = aroundNorms();
-    if (app.count("--features") == 0) options.features = {768, 1024, 2048, 4096, 8192, 16384};
-    if (app.count("--entries") == 0) options.entries = {Entry::Forward, Entry::Backward, Entry::Infer};
-    if (app.count("--spatial") == 0) options.spatial = 256, options.segmentsIfNeeded = true;
-  }
-  if (quick) {
-    if (app.count("--features") == 0) options.features = {768};
-    options.race = {.sampleSeconds = 50e-6, .seconds = 0.5, .minRounds = 5, .maxRounds = 21};
-  }
-  if (options.cliffs) {
-    std::set<int64_t> features(options.features.begin(), options.features.end());
-    for (int64_t f : options.features)
-      features.insert({std::max(f / kAligned, int64_t(1)) * kAligned, (f / kAligned + 1) * kAligned});
-    options.features.assign(features.begin(), features.end());
-  }
+  options.oneDnn = !words.noOneDnn, options.torch = !words.noTorch;
+  fillIn(app, words, options);
+  if (options.cliffs) addAlignedNeighbours(options);
   return true;
 }
 

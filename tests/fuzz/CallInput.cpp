@@ -160,49 +160,64 @@ Input legalInput(Bytes& bytes) {
   return in;
 }
 
-void change(Input& in, Bytes& bytes) {
-  const std::vector<Argument*> all = in.arguments();
-  const int64_t what = bytes.below(24);
-  if (what >= 18) {
-    Buffer& buffer = *in.buffers()[size_t(bytes.below(6))];
-    const int64_t value = bytes.below(256);
-    switch (what) {
-      case 18:
-        buffer.given = !buffer.given;
-        break;
-      case 19:
-        buffer.at += (value - 128) * 8;
-        break;
-      case 20:
-        buffer.at += value % 8;
-        break;
-      case 21:
-        buffer.bytes += size_t(value - 128);
-        break;
-      case 22: {
-        const Argument& of = *all[size_t(value) % all.size()];
-        if (of.given) buffer.at = of.at;
-        break;
-      }
-      case 23:
-        if (value < 128)
-          buffer.at = in.buffers()[size_t(value % 6)]->at;
-        else if (value < 160)
-          in.stream = true;
-        else if (value < 192)
-          in.bothForms = true;
-        else if (value < 210)
-          in.partialCount = size_t(value % 3);
-        else if (value < 225)
-          in.stateCount += size_t(value % 3) - 1;
-        else if (value < 240)
-          in.savedCount += size_t(value % 3) - 1;
-        else
-          in.inParts = true;
-        break;
+/// Changes one of the buffers, or what is given beside the arguments.
+static void changeBuffer(Input& in, int64_t what, Bytes& bytes) {
+  Buffer& buffer = *in.buffers()[size_t(bytes.below(6))];
+  const int64_t value = bytes.below(256);
+  switch (what) {
+    case 0:
+      buffer.given = !buffer.given;
+      break;
+    case 1:
+      buffer.at += (value - 128) * 8;
+      break;
+    case 2:
+      buffer.at += value % 8;
+      break;
+    case 3:
+      buffer.bytes += size_t(value - 128);
+      break;
+    case 4: {
+      const std::vector<Argument*> all = in.arguments();
+      const Argument& of = *all[size_t(value) % all.size()];
+      if (of.given) buffer.at = of.at;
+      break;
     }
-    return;
+    case 5:
+      if (value < 128)
+        buffer.at = in.buffers()[size_t(value % 6)]->at;
+      else if (value < 160)
+        in.stream = true;
+      else if (value < 192)
+        in.bothForms = true;
+      else if (value < 210)
+        in.partialCount = size_t(value % 3);
+      else if (value < 225)
+        in.stateCount += size_t(value % 3) - 1;
+      else if (value < 240)
+        in.savedCount += size_t(value % 3) - 1;
+      else
+        in.inParts = true;
+      break;
   }
+}
+
+/// Gives an argument one dimension more, which divides dimension d.
+static void divideDimension(Argument& a, size_t d, int64_t value, Bytes& bytes) {
+  if (a.ndim <= 0 || a.ndim >= 16) return;
+  const int64_t part = 1 + bytes.below(3);
+  if (part > 0 && a.shape[d] % part != 0) return;
+  std::copy_backward(a.shape.begin() + long(d), a.shape.begin() + a.ndim, a.shape.begin() + a.ndim + 1);
+  std::copy_backward(a.strides.begin() + long(d), a.strides.begin() + a.ndim, a.strides.begin() + a.ndim + 1);
+  ++a.ndim, a.shape[d] /= part, a.shape[d + 1] = part;
+  a.strides[d] = int64_t(uint64_t(a.strides[d]) * uint64_t(part));
+  if (a.shape[d] == 1) a.strides[d] = kExtremes[value % 8];
+}
+
+void change(Input& in, Bytes& bytes) {
+  const int64_t what = bytes.below(24);
+  if (what >= 18) return changeBuffer(in, what - 18, bytes);
+  const std::vector<Argument*> all = in.arguments();
   Argument& a = *all[size_t(bytes.below(int64_t(all.size())))];
   const int64_t value = bytes.below(256);
   const auto dimension = [&] { return size_t(value) % size_t(std::clamp(a.ndim, 1, 16)); };
@@ -252,17 +267,8 @@ void change(Input& in, Bytes& bytes) {
     case 14:  // the same address in two parts
       a.byteOffset += uint64_t(value % 16) * 4, a.at -= value % 16 * 4;
       break;
-    case 15:  // one dimension more, which divides another
-      if (const size_t d = dimension(); a.ndim > 0 && a.ndim < 16) {
-        const int64_t part = 1 + bytes.below(3);
-        if (part > 0 && a.shape[d] % part != 0) break;
-        std::copy_backward(a.shape.begin() + long(d), a.shape.begin() + a.ndim, a.shape.begin() + a.ndim + 1);
-        std::copy_backward(a.strides.begin() + long(d), a.strides.begin() + a.ndim,
-                           a.strides.begin() + a.ndim + 1);
-        ++a.ndim, a.shape[d] /= part, a.shape[d + 1] = part;
-        a.strides[d] = int64_t(uint64_t(a.strides[d]) * uint64_t(part));
-        if (a.shape[d] == 1) a.strides[d] = kExtremes[value % 8];
-      }
+    case 15:
+      divideDimension(a, dimension(), value, bytes);
       break;
     case 16:
       a.ndim = int32_t(value % 20) - 1;
