@@ -48,7 +48,10 @@ const Core* coreOfProcessor(llvm::StringRef name, const llvm::StringMap<bool>& f
 }
 
 const Core* hostCore() {
-  return coreOfProcessor(llvm::sys::getHostCPUName(), llvm::sys::getHostCPUFeatures());
+  // A virtual machine traps each CPUID instruction, which takes tens of microseconds.
+  static const Core* const core =
+      coreOfProcessor(llvm::sys::getHostCPUName(), llvm::sys::getHostCPUFeatures());
+  return core;
 }
 
 }  // namespace normc::codegen::cpu
