@@ -12,7 +12,7 @@ are captured into a CUDA graph where they can be, and are timed by events around
     cudnn    cuDNN's normalization graphs, where its Python frontend is installed
     liger    Liger's Triton kernels, where they are installed
 
-A backward is what autograd runs after a forward. PowerNorm, which nobody has a kernel for, is composed of
+A backward is what autograd runs after a forward. PowerNorm, for which there is no other kernel, is composed of
 PyTorch operators, after warmup. Scale and bias of layer_norm and rms_norm have the type of x, as these operators
 want it, and are f32 otherwise. A norm of a residual stream adds x to it, and returns the new stream too; its backward gets
 a gradient of both.

@@ -151,7 +151,7 @@ static bool hasRules(const Zone& zone, uint8_t flags) {
   if (zone.initialised.empty()) return;
   auto* init = zone.initialised.data() + offset;
   if ((flags & Site::Read) && std::memchr(init, 0, bytes))
-    fail(Fault::Uninitialised, "reads ", ", which nobody has written");
+    fail(Fault::Uninitialised, "reads ", ", which nothing has written");
   if (flags & Site::Write) std::fill_n(init, bytes, 1);
 }
 

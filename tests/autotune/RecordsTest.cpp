@@ -213,7 +213,7 @@ TEST_F(Records, SizesWhoseProductIsTooLargeAreDamage) {
   record.task.segments = record.task.rows = int64_t(1) << 25, record.task.features = 1;
   EXPECT_TRUE(readLine(lineOf(record)).record);
   record.task.features = 2;
-  EXPECT_FALSE(readLine(lineOf(record)).record) << "who reads it multiplies them";
+  EXPECT_FALSE(readLine(lineOf(record)).record) << "a reader multiplies them";
   record.task.segments = record.task.rows = record.task.features = kMostWhole;
   EXPECT_FALSE(readLine(lineOf(record)).record);
 }
@@ -223,7 +223,7 @@ TEST_F(Records, AChoiceWithoutSamplesIsDamage) {
   choice.kind = "choice", choice.conclusion = Conclusion{"won", 0.5, 0.4, 0.6};
   EXPECT_TRUE(readLine(lineOf(choice)).record);
   choice.samples.clear(), choice.reference.clear();
-  EXPECT_FALSE(readLine(lineOf(choice)).record) << "who reads it takes their median";
+  EXPECT_FALSE(readLine(lineOf(choice)).record) << "a reader takes their median";
   choice.kind = "verify";
   EXPECT_TRUE(readLine(lineOf(choice)).record) << "one that crashed has none";
 }

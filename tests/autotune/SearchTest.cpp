@@ -121,7 +121,7 @@ TEST(Search, KeepsTheDefaultWhereAGainIsSmallerThanTwoPercent) {
   const World world = worldOf(6, [](int i, int j) { return i + j == 0 ? 1e-3 : 0.985e-3; }, 1e-4, 5);
   const Outcome outcome = searchIn(world);
   EXPECT_TRUE(outcome.decision.tie);
-  EXPECT_NE(outcome.decision.leader, 0u) << "somebody was in front all the same";
+  EXPECT_NE(outcome.decision.leader, 0u) << "a schedule was in front all the same";
   EXPECT_LT(outcome.decision.leaderRatio.value, 1);
 }
 
@@ -384,7 +384,7 @@ TEST(Confirmation, ProcessesThatDisagreeAreATieAndOneOfManyIsNot) {
   const Decision no = confirmed(world.landscape, won, {0.8, 1.01});
   EXPECT_TRUE(no.tie);
   EXPECT_EQ(no.chosen, 0u);
-  EXPECT_EQ(no.leader, 4u) << "who was in front is still said";
+  EXPECT_EQ(no.leader, 4u) << "the one in front is still said";
   Samples many(14, 0.9);
   many.push_back(1.002);
   EXPECT_FALSE(confirmed(world.landscape, won, many).tie);
@@ -568,7 +568,7 @@ TEST(Remembered, TheNewestTrialSaysWhetherAPointWasRejected) {
   };
   EXPECT_EQ(status(2, 1), Status::Ok);
   EXPECT_EQ(status(1, 2), Status::Wrong);
-  EXPECT_EQ(status(0, 0), Status::Wrong) << "nobody knows which is newer";
+  EXPECT_EQ(status(0, 0), Status::Wrong) << "it is not known which is newer";
 }
 
 }  // namespace

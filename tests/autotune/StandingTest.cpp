@@ -68,7 +68,7 @@ TEST(Standing, TheNewestChoiceCountsHoweverLuckyAnOlderOneWas) {
   EXPECT_EQ(taken({won("a", 1, 0.5), tied(2)}), "default") << "a tie undoes a win";
   EXPECT_EQ(taken({won("a", 3, 0.9), tied(2)}), "a");
   EXPECT_EQ(taken({won("a", 0, 0.5), won("b", 1, 0.9)}), "b") << "without a stamp it is older";
-  EXPECT_EQ(taken({won("a", 0, 0.5), won("b", 0, 0.9)}), "a") << "nobody knows which was first";
+  EXPECT_EQ(taken({won("a", 0, 0.5), won("b", 0, 0.9)}), "a") << "it is not known which was first";
 }
 
 TEST(Standing, OfASessionTheLaterRecordCounts) {

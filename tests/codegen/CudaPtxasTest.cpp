@@ -48,7 +48,7 @@ TEST(CudaPtxas, ThatIsTooOldLeavesPtxAndSaysSo) {
       kernel.note,
       "ptxas cannot assemble for sm_90: ptxas fatal   : Value 'sm_90' is not defined for option 'gpu-name'");
   for (const package::Phase& phase : kernel.manifest.phases)
-    EXPECT_FALSE(phase.resources) << "nobody has counted";
+    EXPECT_FALSE(phase.resources) << "nothing has counted";
 }
 
 TEST(CudaPtxas, SaysWhatAnEntryTakes) {

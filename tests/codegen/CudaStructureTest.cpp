@@ -254,7 +254,7 @@ TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
   EXPECT_TRUE(has(batch["apply"], "st.global.cs.v4.b32"));
   EXPECT_FALSE(has(entries("batch_norm:forward@bf16[*x1024]", 0)["apply"], ".cs"));
   auto layer = entries("layer_norm:backward@f32[*x1024]", 1);
-  EXPECT_TRUE(has(layer["apply"], "ld.global.cs.nc.v4.b32")) << "nobody writes x";
+  EXPECT_TRUE(has(layer["apply"], "ld.global.cs.nc.v4.b32")) << "nothing writes x";
   EXPECT_TRUE(has(layer["apply"], "ld.global.nc.v4.b32")) << "every row needs scale";
   auto looped = entries("layer_norm:forward@f32[*x*]", 1);
   EXPECT_FALSE(has(looped["apply"], "ld.global.cs")) << "the second sweep reads the row again";

@@ -172,7 +172,7 @@ TEST(MemoryChecks, AReadOfGlobalMemoryThatWasNotWritten) {
   auto* y = fresh<float>(memory, "y", 4);
   EXPECT_TRUE(has(run(kCopy, {.block = {4}}, memory, {x, y}).text(),
                   "uninitialised: @k, block (0, 0, 0) thread (0, 0, 0): reads 4 bytes at x + 0 (x has 16 "
-                  "bytes), which nobody has written"));
+                  "bytes), which nothing has written"));
   llvm::cantFail(memory.markInitialised(x, 12));
   EXPECT_TRUE(
       has(run(kCopy, {.block = {4}}, memory, {x, y}).text(), "thread (3, 0, 0): reads 4 bytes at x + 12"));

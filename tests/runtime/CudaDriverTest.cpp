@@ -253,7 +253,7 @@ TEST_F(CudaDriver, ReadsPtxAsItsReleaseNotesSay) {
   EXPECT_EQ(oldestDriverForPtx(86), 12070) << "12.6 has 8.5";
   EXPECT_EQ(oldestDriverForPtx(88), 12090);
   EXPECT_EQ(oldestDriverForPtx(90), 13000);
-  EXPECT_EQ(oldestDriverForPtx(99), 0) << "nobody knows yet";
+  EXPECT_EQ(oldestDriverForPtx(99), 0) << "it is not known yet";
 }
 
 TEST_F(CudaDriver, FindsDamagedCode) {
@@ -321,7 +321,7 @@ TEST_F(CudaDriver, LosesTheContextWithAKernelThatFails) {
   fake_cuda_set_launcher([](void*, const fake_cuda_launch*) { return int(CUDA_ERROR_ILLEGAL_ADDRESS); },
                          nullptr);
   const Current current;
-  EXPECT_EQ(refusal([&] { plan(norm.forward()); }), "accepted") << "nobody has waited for it";
+  EXPECT_EQ(refusal([&] { plan(norm.forward()); }), "accepted") << "nothing has waited for it";
   EXPECT_EQ(
       refusal([&] { plan(norm.forward()); }),
       "FAILED_PRECONDITION: making the context of cuda:0 current failed: CUDA_ERROR_ILLEGAL_ADDRESS, an "
