@@ -175,7 +175,7 @@ std::vector<Samples> MeasuredLab::rounds(const std::vector<size_t>& points, int 
 
 std::vector<Samples> MeasuredLab::heat(const std::vector<size_t>& points, int count) {
   start(0);
-  return rounds(points, count, /*raced=*/scale() <= 1);
+  return rounds(points, count, /*raced=*/false);
 }
 
 std::vector<Samples> MeasuredLab::race(const std::vector<size_t>& points, int count) {
