@@ -1,4 +1,4 @@
-// A file for another program, removed by the destructor.
+// A file for another program and a folder for its files, removed by their destructors.
 #pragma once
 
 #include <string>
@@ -25,5 +25,23 @@ class TemporaryFile {
   TemporaryFile() = default;
   llvm::SmallString<64> path_;
 };
+
+class TemporaryFolder {
+ public:
+  /// Creates an empty folder. The error is Unavailable.
+  static llvm::Expected<TemporaryFolder> create();
+  TemporaryFolder(TemporaryFolder&& other) : path_(std::move(other.path_)) { other.path_.clear(); }
+  ~TemporaryFolder();
+
+  /// Returns the path of a file that another program makes in it.
+  std::string file(llvm::StringRef name) const;
+
+ private:
+  TemporaryFolder() = default;
+  llvm::SmallString<64> path_;
+};
+
+/// Returns the content of a file that another program made. The error is Unavailable.
+llvm::Expected<std::string> readMade(llvm::StringRef path);
 
 }  // namespace normc::codegen

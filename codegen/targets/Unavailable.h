@@ -1,5 +1,5 @@
 // A failure to make a kernel that is not caused by the kernel: a program does not start, crashes or takes too
-// long, or a linker is missing. The next attempt may succeed, so records of candidates must not keep it.
+// long, or the disk is full. The next attempt may succeed, so records of candidates must not keep it.
 #pragma once
 
 #include <string>

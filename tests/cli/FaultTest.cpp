@@ -177,7 +177,6 @@ std::vector<Case> makers(int step) {
     for (const char* kind : {"close", "link"}) add(*job, kind, EIO);
     add(*job, "rename", EXDEV);
   }
-  add(kCompile, "start", EAGAIN);
   return list;
 }
 

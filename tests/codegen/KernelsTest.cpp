@@ -3,7 +3,7 @@
 #include <regex>
 #include <set>
 
-#include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/Link.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "tests/Sample.h"
 #include "tests/codegen/Support.h"

@@ -4,19 +4,13 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "codegen/targets/TemporaryFile.h"
 #include "codegen/targets/Unavailable.h"
-#include "codegen/targets/cpu/CpuIsa.h"
-#include "codegen/targets/cpu/Object.h"
 
 namespace normc::codegen {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A variable of the environment, until the end of a test.
 class Variable {
@@ -78,32 +72,6 @@ TEST(Room, NamesTheFolderThatIsNotThere) {
   const Refusal refusal = refusalOf(TemporaryFile::create("o"));
   EXPECT_TRUE(refusal.unavailable);
   EXPECT_EQ(refusal.text, "cannot create a temporary file in /nowhere: No such file or directory");
-}
-
-/// Returns the result of linking with a linker that prints a text and exits with 1.
-Refusal linkedBy(const std::string& saying) {
-  std::string form = (fs::temp_directory_path() / "normc-room-XXXXXX").string();
-  const fs::path folder = mkdtemp(form.data()), linker = folder / "ld.lld-22";
-  std::ofstream(linker) << "#!/bin/sh\necho '" << saying << "' >&2\nexit 1\n";
-  fs::permissions(linker, fs::perms::owner_all);
-  const Variable path("PATH", folder.string() + ":/usr/bin:/bin");
-  const Refusal refusal =
-      refusalOf(cpu::linkShared({"no object"}, llvm::cantFail(cpu::findIsa("x86-64-v3"))));
-  fs::remove_all(folder);
-  return refusal;
-}
-
-TEST(Room, ALinkerWithoutRoomIsNoFaultOfTheKernel) {
-  const Refusal full = linkedBy("ld.lld: error: failed to write output: No space left on device");
-  EXPECT_TRUE(full.unavailable);
-  EXPECT_EQ(
-      full.text,
-      "linking x86-64-v3 kernels failed: ld.lld: error: failed to write output: No space left on device\n");
-  const Refusal silent = linkedBy("");
-  EXPECT_TRUE(silent.unavailable);
-  EXPECT_TRUE(silent.text.find("/ld.lld-22 ended with exit code 1 and said nothing") != std::string::npos)
-      << silent.text;
-  EXPECT_FALSE(linkedBy("ld.lld: error: undefined symbol: expf").unavailable);
 }
 
 }  // namespace

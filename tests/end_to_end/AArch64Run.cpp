@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "autotune/gate/Storage.h"
-#include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/Link.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/Program.h"
 #include "runtime/abi/kernel.h"

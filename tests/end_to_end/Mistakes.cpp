@@ -6,6 +6,7 @@
 #include "codegen/targets/cpu/AttachSchedule.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
+#include "codegen/targets/cpu/Link.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "dsl/Numbers.h"

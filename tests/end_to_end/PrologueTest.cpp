@@ -13,6 +13,7 @@
 #include "codegen/plan/Moments.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
+#include "codegen/targets/cpu/Link.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "codegen/targets/halide/HalideTarget.h"

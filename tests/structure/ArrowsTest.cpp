@@ -33,7 +33,7 @@ const std::vector<Arrow> kArrows{
      {"runtime/hosts", "runtime/normc.h", "runtime/normc.hpp"},
      {"nlohmann", "torch", "xla", "tvm"}},
     {"dsl", {"dsl", "runtime/abi"}, {"nlohmann"}},
-    {"codegen", {"codegen", "dsl", "runtime/abi"}, {"llvm", "mlir"}, {"codegen/emulator"}},
+    {"codegen", {"codegen", "dsl", "runtime/abi"}, {"lld", "llvm", "mlir"}, {"codegen/emulator"}},
     // Another program with another LLVM: requests are all that it shares with the compiler.
     {"codegen/targets/halide/generator", {"codegen/targets/halide/generator", "runtime/abi"}, {"nlohmann"}},
     // Writing a package needs no LLVM, so that a machine without it can.

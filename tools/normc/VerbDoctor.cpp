@@ -72,14 +72,6 @@ Finding instructionSets() {
           "runs " + here + "; host is " + host + "; compiles " + compiled, ""};
 }
 
-/// The linker that codegen/targets/cpu calls.
-Finding linker() {
-  for (const char* name : {"ld.lld-22", "ld.lld"})
-    if (const auto path = llvm::sys::findProgramByName(name)) return {"linker", Finding::Present, *path, ""};
-  return {"linker", Finding::Missing, "neither ld.lld-22 nor ld.lld is on the PATH",
-          "apt-get install lld-22"};
-}
-
 Finding emulator() {
   for (const char* name : {"qemu-aarch64", "qemu-aarch64-static"})
     if (const auto path = llvm::sys::findProgramByName(name))
@@ -169,8 +161,7 @@ std::vector<Finding> examine() {
       {"code generation", Finding::Present, "LLVM and MLIR " LLVM_VERSION_STRING, ""},
       processor(),
       memory(),
-      instructionSets(),
-      linker()};
+      instructionSets()};
   findings.push_back({"threads", test.threads.empty() ? Finding::Missing : Finding::Present,
                       test.threads.empty() ? "unknown: no kernel could be loaded" : test.threads, ""});
   findings.push_back(worker());

@@ -4,7 +4,7 @@
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/CpuSpace.h"
 #include "codegen/targets/cpu/DefaultCandidates.h"
-#include "codegen/targets/cpu/Object.h"
+#include "codegen/targets/cpu/Link.h"
 
 namespace normc::codegen::cpu {
 namespace {

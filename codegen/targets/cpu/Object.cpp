@@ -1,10 +1,7 @@
 #include "codegen/targets/cpu/Object.h"
 
 #include "codegen/targets/Machine.h"
-#include "codegen/targets/TemporaryFile.h"
-#include "codegen/targets/Unavailable.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/Program.h"
 #include "mlir/Target/LLVMIR/Export.h"
 
 namespace normc::codegen::cpu {
@@ -59,55 +56,6 @@ llvm::Expected<std::string> machineCode(llvm::Module& ir, const Isa& isa, Emit k
   return emit(ir, **machine,
               kind == Emit::Object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile,
               without ? "Loop Strength Reduction" : "");
-}
-
-//===-- Linking -----------------------------------------------------------------===//
-
-/// True if the linker failed for lack of memory or disk space, which says nothing about the kernels. If it
-/// could not even write that, its log is empty.
-static bool lacksRoom(llvm::StringRef log) {
-  if (log.trim().empty()) return true;
-  for (const std::errc room :
-       {std::errc::no_space_on_device, std::errc::file_too_large, std::errc::not_enough_memory})
-    if (log.contains(std::make_error_code(room).message())) return true;
-  return false;
-}
-
-llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa& isa) {
-  static constexpr llvm::StringRef names[] = {"ld.lld-22", "ld.lld"};
-  std::string linker;
-  for (llvm::StringRef name : names)
-    if (auto found = llvm::sys::findProgramByName(name); found && linker.empty()) linker = *found;
-  if (linker.empty())
-    return llvm::make_error<Unavailable>(
-        "no linker: neither ld.lld-22 nor ld.lld is on the PATH; install lld-22");
-
-  std::vector<TemporaryFile> files;
-  for (const std::string& object : objects) {
-    auto file = TemporaryFile::create("o", object);
-    if (!file) return file.takeError();
-    files.push_back(std::move(*file));
-  }
-  auto output = TemporaryFile::create("so", "");
-  if (!output) return output.takeError();
-  auto log = TemporaryFile::create("log", "");
-  if (!log) return log.takeError();
-  llvm::SmallVector<llvm::StringRef> command{linker,        "-shared",          "--no-undefined",
-                                             "-z",          "noexecstack",      "--build-id=none",
-                                             "--strip-all", "--hash-style=gnu", "-o",
-                                             output->path()};
-  for (const TemporaryFile& file : files) command.push_back(file.path());
-  std::string error;
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), llvm::StringRef(), log->path()};
-  int status = llvm::sys::ExecuteAndWait(linker, command, std::nullopt, redirects, 60, 0, &error);
-  const std::string said = log->log();
-  if (status > 0 && llvm::StringRef(said).trim().empty())
-    error = linker + " ended with exit code " + std::to_string(status) + " and said nothing";
-  const std::string failed = "linking " + isa.name.str() + " kernels failed: " + error + said;
-  if (status < 0) return llvm::make_error<Unavailable>(failed);  // it did not start, crashed or took too long
-  if (status > 0)
-    return lacksRoom(said) ? llvm::make_error<Unavailable>(failed) : llvm::createStringError(failed);
-  return output->read();
 }
 
 }  // namespace normc::codegen::cpu

@@ -1,11 +1,9 @@
-// From the LLVM dialect to machine code: LLVM's optimiser and assembler, and the
-// linker that makes one shared object of many kernels.
+// From the LLVM dialect to machine code: LLVM's optimiser and assembler.
 #pragma once
 
 #include <string>
 
 #include "codegen/targets/cpu/CpuIsa.h"
-#include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace llvm {
@@ -23,8 +21,5 @@ enum class Emit { Object, Assembly };
 /// loops down columns gain from it: they multiply a row and a stride. A loop along a run has one counter,
 /// which an address can contain beside a pointer to the row and a constant.
 llvm::Expected<std::string> machineCode(llvm::Module&, const Isa&, Emit, bool reducesStrength = true);
-
-/// Links the objects to one freestanding shared object: no constructors, nothing undefined, no dependency.
-llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa&);
 
 }  // namespace normc::codegen::cpu

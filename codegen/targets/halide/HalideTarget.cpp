@@ -6,6 +6,7 @@
 #include "codegen/targets/Unavailable.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/CpuSpace.h"
+#include "codegen/targets/cpu/Link.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/halide/Serialize.h"
 #include "llvm/ADT/STLExtras.h"
