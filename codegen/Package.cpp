@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "dsl/Print.h"
 #include "llvm/Config/llvm-config.h"
@@ -45,15 +46,37 @@ void addFallbacks(std::vector<Job>& jobs) {
   jobs = std::move(all);
 }
 
+void separateCores(std::vector<Job>& jobs) {
+  using Kernels = std::vector<std::pair<std::string, package::Limits>>;
+  const auto setOf = [](const Job& job) {
+    return std::tuple(job.problem.spec.get(), job.problem.text(), job.target->name(),
+                      job.target->generator());
+  };
+  std::map<decltype(setOf(jobs[0])), std::map<llvm::StringRef, Kernels>> cores;
+  for (const Job& job : jobs) cores[setOf(job)][job.target->core()].push_back({job.schedule, job.limits});
+  std::vector<Job> all;
+  for (Job& job : jobs) {
+    const auto& each = cores.at(setOf(job));
+    const auto& [first, kernels] = *each.begin();
+    if (llvm::any_of(each, [&](const auto& other) { return other.second != kernels; }))
+      job.core = job.target->core();
+    else if (job.target->core() != first)
+      continue;
+    all.push_back(std::move(job));
+  }
+  jobs = std::move(all);
+}
+
 /// Returns, for each job, the first job that makes the same code; its kernel is also offered for the calls of
 /// the others.
 static std::vector<size_t> sameCode(const std::vector<Job>& jobs) {
   std::vector<size_t> first(jobs.size());
   for (size_t i = 0; i < jobs.size(); ++i)
     for (first[i] = 0; first[i] < i; ++first[i])
-      if (const Job& one = jobs[first[i]]; one.target == jobs[i].target && one.schedule == jobs[i].schedule &&
-                                           one.problem.spec == jobs[i].problem.spec &&
-                                           one.problem.text() == jobs[i].problem.text())
+      if (const Job& one = jobs[first[i]];
+          one.target->name() == jobs[i].target->name() &&
+          one.target->generator() == jobs[i].target->generator() && one.schedule == jobs[i].schedule &&
+          one.problem.spec == jobs[i].problem.spec && one.problem.text() == jobs[i].problem.text())
         break;
   return first;
 }
@@ -120,6 +143,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
     kernel.limits = jobs[i].limits;
     kernel.origin = jobs[i].origin;
     kernel.selection = jobs[i].selection;
+    kernel.core = jobs[i].core;
     if (made.ptx.empty()) {
       kernel.blob = linked.at(target);
     } else {

@@ -18,6 +18,7 @@ struct Job {
   std::string origin = "default";           ///< the reason for this schedule, in the manifest
   bool fromRecord = false;                  ///< the schedule is from a record, which `origin` names
   std::vector<std::string> selection = {};  ///< the steps of the choice, a line each
+  std::string core = {};  ///< that calls have to run on for the kernel to be preferred; empty: any
 };
 
 /// Returns the default kernels of a package for a problem: one for each worthwhile strategy.
@@ -26,6 +27,10 @@ std::vector<Job> defaultJobs(const Problem&, const TargetPtr&);
 /// Adds, after each job whose schedule some devices of the target cannot run, a job that they can run, unless
 /// there is a kernel for any number of features. The runtime uses it if the other is refused.
 void addFallbacks(std::vector<Job>&);
+
+/// Prepares jobs of one set of instructions for several cores. The kernels of a problem that all these cores
+/// have are made once, for any of them; where cores differ, each kernel names that of its target.
+void separateCores(std::vector<Job>&);
 
 struct PackageOptions {
   unsigned threads = 0;  ///< 0: all processors

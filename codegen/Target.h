@@ -74,6 +74,8 @@ class Target {
   virtual llvm::StringRef name() const = 0;  ///< "x86-64-v4", "sm_90"
   /// Returns the name for findTarget: "x86-64-v4:cove".
   virtual std::string spelling() const { return name().str(); }
+  /// Returns the core whose defaults it has: "cove"; empty: none.
+  virtual llvm::StringRef core() const { return ""; }
   virtual llvm::StringRef device() const = 0;  ///< "cpu", "cuda"
   virtual llvm::StringRef generator() const {
     return "mlir";

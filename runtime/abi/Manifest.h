@@ -187,6 +187,7 @@ struct Kernel {
   int64_t runs = 0;    ///< runs of features in which pairs are turned; 0: none are
   int64_t turned = 0;  ///< features of a run that are turned; 0: all
   std::string device = "cpu", isa;
+  std::string core = {};  ///< that the schedule is for (CpuCore.h); empty: for each that has no other kernel
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
   std::vector<Operand> operands;
@@ -203,6 +204,8 @@ struct Kernel {
   std::optional<Traffic> warmupTraffic = {};
 
   bool onCuda() const { return device == "cuda"; }
+  /// Returns the instruction set, and the core if there is one: "x86-64-v4:zen4".
+  std::string target() const { return core.empty() ? isa : isa + ":" + core; }
   bool divides(int64_t features) const { return features % featuresMultiple == 0; }
   bool serves(const Sizes& sizes) const {
     return limits.serve(sizes.segments, sizes.rows) && divides(sizes.features);

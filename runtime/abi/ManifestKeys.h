@@ -143,6 +143,7 @@ void describe(Ar& ar, For<Ar, Kernel>& k) {
   ar("blob", k.blob, Whole{});
   ar("device", k.device);
   ar("isa", k.isa);
+  ar.maybe("core", k.core);
   ar("generator", k.generator);
   ar("schedule", k.schedule);
   ar("origin", k.origin);

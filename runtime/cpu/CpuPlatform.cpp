@@ -1,5 +1,6 @@
 #include "runtime/cpu/CpuPlatform.h"
 
+#include "runtime/abi/CpuCore.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/CpuBackend.h"
 
@@ -35,7 +36,10 @@ Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
     return refuse(
         "rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; "
         "a kernel for x86-64-v4 would serve");
-  return {.rank = isa->level, .advantage = "has the newer instruction set"};
+  const auto fit = kernel.core.empty()        ? Verdict::OfAny
+                   : kernel.core == cpuCore() ? Verdict::OfThis
+                                              : Verdict::OfOther;
+  return {.rank = isa->level, .advantage = "has the newer instruction set", .fit = fit};
 }
 
 normc_status CpuPlatform::bind(const Binding& binding, std::unique_ptr<Backend>& backend) const {

@@ -47,11 +47,13 @@ class Backend {
 
 class Platform {
  public:
-  /// The verdict of a platform on a kernel. A higher rank is better.
+  /// The verdict of a platform on a kernel. A higher rank is better; of kernels of one rank for the same
+  /// features, a better fit.
   struct Verdict {
     std::string refusal;  ///< why it cannot run here; empty if it can
     int rank = 0;
     std::string advantage;  ///< over a kernel of lower rank: "has the newer instruction set"
+    enum Fit { OfOther, OfAny, OfThis } fit = OfAny;  ///< the cores that its schedule is for
   };
 
   virtual ~Platform() = default;

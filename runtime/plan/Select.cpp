@@ -91,7 +91,7 @@ Serves serves(const Kernel& kernel, const ProblemRequest& request, std::string& 
 
 /// Returns the line about one kernel.
 std::string line(size_t index, const Kernel& kernel, const std::string& text) {
-  return "  kernel " + std::to_string(index) + " (" + kernel.problem + ", " + kernel.isa + ", " +
+  return "  kernel " + std::to_string(index) + " (" + kernel.problem + ", " + kernel.target() + ", " +
          kernel.generator + "): " + text + "\n";
 }
 
@@ -129,6 +129,9 @@ std::string Selection::edge(const Candidate& better, const Candidate& other) {
   if (better.rank != other.rank) return better.advantage;
   if (a.parts.features.has_value() != b.parts.features.has_value())
     return "is compiled for exactly these features";
+  if (better.fit != other.fit)
+    return better.fit == Platform::Verdict::OfThis ? "is for the core of this processor"
+                                                   : "is not for another core";
   if (a.limits.widths() != b.limits.widths()) return "has the narrower limits";
   return {};
 }
@@ -137,6 +140,7 @@ bool Selection::precedes(const Candidate& first, const Candidate& second) {
   const Kernel &a = *first.kernel, &b = *second.kernel;
   if (first.rank != second.rank) return first.rank > second.rank;
   if (a.parts.features.has_value() != b.parts.features.has_value()) return a.parts.features.has_value();
+  if (first.fit != second.fit) return first.fit > second.fit;
   const auto widthA = a.limits.widths(), widthB = b.limits.widths();
   return widthA != widthB ? widthA < widthB : first.index < second.index;
 }
@@ -166,7 +170,7 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
       Platform::Verdict verdict = platform.judge(kernel);
       if (verdict.refusal.empty())
         (served == Serves::All ? made.able_ : made.some_)
-            .push_back({i, &kernel, verdict.rank, std::move(verdict.advantage)});
+            .push_back({i, &kernel, verdict.rank, std::move(verdict.advantage), verdict.fit});
       reason = std::move(verdict.refusal);
       otherDevice |= !reason.empty();
     }

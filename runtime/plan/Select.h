@@ -1,8 +1,8 @@
 // Selection: which kernels of a package serve a request, which one is the best, and why not the others.
 //
 // docs/package-format.md gives the rule: the best that the device can run, as its platform ranks it; then
-// exact features before any; then the narrower limits; then the order of the manifest. Selection uses nothing
-// else and never measures.
+// exact features before any; then the core of this processor, and no core before another one; then the
+// narrower limits; then the order of the manifest. Selection uses nothing else and never measures.
 //
 // If the request leaves sizes open, the kernel that serves all of them is the best one for all of them.
 // Kernels that are better but serve only some sizes are "narrower".
@@ -52,6 +52,7 @@ class Selection {
     const Kernel* kernel;
     int rank;
     std::string advantage;  ///< over a kernel of lower rank
+    Platform::Verdict::Fit fit;
   };
   static std::string edge(const Candidate& better, const Candidate& other);
   static bool precedes(const Candidate& first, const Candidate& second);

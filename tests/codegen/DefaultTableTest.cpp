@@ -1,11 +1,11 @@
 // Tables of default schedules: their lines, which of them decides, and what the rule keeps.
-#include <set>
 #include <tuple>
 
 #include "codegen/targets/cpu/DefaultCandidates.h"
 #include "codegen/targets/cpu/DefaultRule.h"
 #include "codegen/targets/cpu/DefaultTable.h"
 #include "dsl/Library.h"
+#include "runtime/abi/CpuCore.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::cpu {
@@ -44,7 +44,7 @@ class Defaults : public testing::Test {
     return std::to_string(s.rows) + "," + std::to_string(s.unroll) + "," + std::to_string(s.stream);
   }
 
-  const Core core_{"test", {}, "", kLines, ""};
+  const Core core_{"test", "", kLines, ""};
   const Isa isa_ = withTable(core_);
 };
 
@@ -72,9 +72,7 @@ TEST(DefaultTable, LinesFitPairsThatNoVectorDoes) {
   const auto problem =
       parseProblem("n:forward@f32[*x192]", [&](std::string_view) { return Result(specs->back()); });
   ASSERT_TRUE(problem);
-  const Core core{"test",
-                  {},
-                  "",
+  const Core core{"test", "",
                   R"({"set": "x86-64-v3", "problem": "rms_norm:forward@f32[*x192]", "schedule": )"
                   R"("resident,vector=8,rows=1,unroll=8,stream=4,in_turn"})",
                   ""};
@@ -83,32 +81,16 @@ TEST(DefaultTable, LinesFitPairsThatNoVectorDoes) {
   EXPECT_EQ(whyIllegal(*problem, s, isa).value_or(""), "") << s.text();
 }
 
-TEST(DefaultTable, NoProcessorHasTwoCores) {
-  std::set<std::string> seen;
-  for (const Core& core : cores()) {
-    EXPECT_FALSE(core.measured.empty()) << core.name.str();
-    for (const std::string& processor : core.processors)
-      EXPECT_TRUE(seen.insert(processor).second) << processor;
-  }
+TEST(DefaultTable, EachCoreHasOne) {
+  for (const std::string_view name : kCores) EXPECT_TRUE(findCore(name)) << name;
+  EXPECT_EQ(cores().size(), kCores.size());
+  for (const Core& core : cores()) EXPECT_FALSE(core.measured.empty()) << core.name.str();
 }
 
 TEST(DefaultTable, ASiblingIsAnotherCore) {
   for (const Core& core : cores())
     EXPECT_TRUE(core.sibling.empty() || (findCore(core.sibling) && core.sibling != core.name))
         << core.name.str() << " and " << core.sibling;
-}
-
-TEST(DefaultTable, ARocketLakeWithMatricesIsAGraniteRapids) {
-  const auto name = [](llvm::StringRef processor, const llvm::StringMap<bool>& features) {
-    const Core* core = coreOfProcessor(processor, features);
-    return core ? core->name.str() : "none";
-  };
-  EXPECT_EQ(name("rocketlake", {{"avx512f", true}, {"amx-tile", true}}), "granite");
-  EXPECT_EQ(name("rocketlake", {{"avx512f", true}, {"amx-tile", false}}), "cove");
-  EXPECT_EQ(name("rocketlake", {}), "cove");
-  EXPECT_EQ(name("graniterapids", {}), "granite");
-  EXPECT_EQ(name("sapphirerapids", {{"amx-tile", true}}), "cove");
-  EXPECT_EQ(name("bonnell", {}), "none");
 }
 
 TEST(DefaultTable, AnErrorNamesTheLine) {
@@ -173,7 +155,7 @@ TEST_F(Defaults, AResidualTakesTheLineOfOneWithAStreamAndItsLargeCalls) {
 }
 
 TEST_F(Defaults, ASiblingHasTheLinesThatACoreLacks) {
-  const Core core{"test", {}, "", kLines, "zen3"}, sibling = *findCore("zen3");
+  const Core core{"test", "", kLines, "zen3"}, sibling = *findCore("zen3");
   const auto resident = [](const char* text, const Core& core) {
     return defaultSchedule(problemOf(text), withTable(core), Strategy::Resident);
   };
@@ -196,9 +178,7 @@ TEST_F(Defaults, ALineLimitsTheRowsOfItsStrategy) {
 
 TEST_F(Defaults, ASiblingLimitsTheRowsWhereALineDoesNot) {
   const Core core{
-      "test",
-      {},
-      "",
+      "test", "",
       R"({"set": "x86-64-v3", "problem": "batch_norm:forward@f32[*x2048]", "schedule": "resident,vector=8,rows=2,tile=2"})",
       "cove"};
   const Problem problem = problemOf("batch_norm:forward@f32[*x2048]");
@@ -210,9 +190,7 @@ TEST_F(Defaults, ASiblingLimitsTheRowsWhereALineDoesNot) {
 
 TEST_F(Defaults, ALimitIsOfTheSameTensors) {
   const Core core{
-      "test",
-      {},
-      "",
+      "test", "",
       R"({"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x1024]", "schedule": "resident,vector=8"}
 {"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "resident,vector=8"}
 {"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "split,vector=8", "most_rows": 64}

@@ -1,4 +1,5 @@
 // The kernel that a plan gets, the reason, and the legal requests.
+#include "runtime/abi/CpuCore.h"
 #include "tests/runtime/Support.h"
 
 namespace normc::test {
@@ -92,6 +93,51 @@ TEST(Select, CountsTheRowsOfOneSegmentToo) {
   EXPECT_TRUE(has(Plan(limited, of("*x*x8")).describe(), "it has the narrower limits"));
   EXPECT_EQ(chosen(limited, of("*x*x17")), 0u);
   EXPECT_TRUE(has(Plan(limited, of("1x*x*")).describe(), "but for segments of 8 to 16 rows: kernel 1, "));
+}
+
+package::Kernel withCore(package::Kernel kernel, std::string_view core) {
+  kernel.core = core;
+  return kernel;
+}
+
+TEST(Select, PrefersAKernelWithoutACoreToThatOfAnother) {
+  package::Kernel other = withCore(layerNorm("forward"), "rock");
+  other.limits.rowsMax = 64;
+  const host::Package package = openInMemory(packageOf({other, layerNorm("forward")}), context());
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]"), 1u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[8x*]"), 1u) << "the core comes before narrower limits";
+  const std::string text = Plan(package, "layer_norm:forward@f32[8x*]").describe();
+  EXPECT_TRUE(has(text, "it is not for another core")) << text;
+  EXPECT_TRUE(has(text, hostIsa() + ":rock, hand): kernel 1 is not for another core")) << text;
+  EXPECT_EQ(chosen(openInMemory(packageOf({other, layerNorm("forward", 8)}), context()),
+                   "layer_norm:forward@f32[8x8]"),
+            1u);
+  EXPECT_EQ(chosen(openInMemory(packageOf({layerNorm("forward"), withCore(layerNorm("forward", 8), "rock")}),
+                                context()),
+                   "layer_norm:forward@f32[*x8]"),
+            1u)
+      << "exact features come before the core";
+}
+
+TEST(Select, RunsKernelsOfOtherCores) {
+  package::Kernel few = withCore(layerNorm("forward"), "rock");
+  few.limits.rowsMax = 64;
+  const host::Package package =
+      openInMemory(packageOf({withCore(layerNorm("forward"), "slate"), few}), context());
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[65x*]"), 0u);
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[64x*]"), 1u);
+}
+
+TEST(Select, PrefersTheCoreOfTheProcessor) {
+  const std::string here(cpuCore());  // "" where there is no table of it: then the first is of no core too
+  const host::Package package =
+      openInMemory(packageOf({withCore(layerNorm("forward"), "rock"), layerNorm("forward"),
+                              withCore(layerNorm("forward"), here)}),
+                   context());
+  EXPECT_EQ(chosen(package, "layer_norm:forward@f32[*x*]"), here.empty() ? 1u : 2u);
+  EXPECT_EQ(
+      has(Plan(package, "layer_norm:forward@f32[*x*]").describe(), "it is for the core of this processor"),
+      !here.empty());
 }
 
 #if defined(__x86_64__)

@@ -47,7 +47,7 @@ std::string resultOf(const KernelVerdict& v) {
 Json jsonOf(const KernelVerdict& v, const package::Kernel& kernel) {
   return {{"kernel", v.kernel},
           {"problem", kernel.problem},
-          {"target", kernel.isa},
+          {"target", kernel.target()},
           {"schedule", kernel.schedule},
           {"result", !v.skipped.empty() ? "not_run"
                      : v.failed         ? "wrong"
@@ -85,7 +85,7 @@ void report(const PackageFile& file, const Checker& checker, const std::vector<K
   Table table({">#", "problem", "target", "strategy", ">trials", ">error/bound", "in", "result"});
   for (const KernelVerdict& v : verdicts) {
     const package::Kernel& kernel = file.kernels()[v.kernel];
-    table.row({std::to_string(v.kernel), kernel.problem, kernel.isa, kernel.strategy(),
+    table.row({std::to_string(v.kernel), kernel.problem, kernel.target(), kernel.strategy(),
                std::to_string(v.trials), v.trials ? digitsText(v.worstRatio, 2) : "", v.worstOutput,
                resultOf(v)});
   }

@@ -60,14 +60,9 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   for (const std::string& name : flags.targets) {
     for (const codegen::TargetPtr& target : targetsOf(name, generator)) {
       const auto same = [&](const codegen::TargetPtr& other) {
-        return other->name() == target->name() && other->generator() == target->generator();
+        return other->spelling() == target->spelling() && other->generator() == target->generator();
       };
-      const auto other = std::find_if(targets.begin(), targets.end(), same);
-      if (other == targets.end())
-        targets.push_back(target);
-      else if ((*other)->spelling() != target->spelling())
-        throw usage("--target names both " + (*other)->spelling() + " and " + target->spelling(),
-                    "a package is asked for a set of instructions, not for a core; write one for each");
+      if (std::none_of(targets.begin(), targets.end(), same)) targets.push_back(target);
     }
   }
 
@@ -94,6 +89,7 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
       }
     }
   }
+  codegen::separateCores(jobs);
   if (flags.schedule.empty()) codegen::addFallbacks(jobs);
   return jobs;
 }
@@ -102,7 +98,7 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
 Job oneJob(const std::vector<Job>& jobs, const CompileFlags& flags, const std::string& flag,
            const std::string& value) {
   std::set<std::string> problems, targets;
-  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->name().str());
+  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->spelling());
   if (problems.size() > 1)
     throw usage(flag + " shows one problem; the command line has " + std::to_string(problems.size()),
                 "e.g. normc compile " + flag + " " + value + " '" + jobs[0].problem.text() + "'");

@@ -128,9 +128,9 @@ ExitCode explain(const ExplainFlags& given, Output& out) {
     Json traffic = jsonOf(kernel.traffic);
     if (kernel.warmupTraffic) traffic["warmup"] = jsonOf(*kernel.warmupTraffic);
     Json result = {
-        {"problem", flags.problem}, {"kernel", planned.index},        {"serves", kernel.problem},
-        {"target", kernel.isa},     {"device", planned.place.text()}, {"schedule", kernel.schedule},
-        {"origin", kernel.origin},  {"selection", kernel.selection},  {"traffic", traffic},
+        {"problem", flags.problem},  {"kernel", planned.index},        {"serves", kernel.problem},
+        {"target", kernel.target()}, {"device", planned.place.text()}, {"schedule", kernel.schedule},
+        {"origin", kernel.origin},   {"selection", kernel.selection},  {"traffic", traffic},
         {"explanation", text}};
     if (call) result["time"] = jsonOf(timeOf(planned, *call));
     out.result(result);

@@ -31,8 +31,8 @@ std::string kernelTable(const PackageFile& file) {
   Table table({">#", "problem", "target", "rows", "schedule", "origin"});
   int64_t index = 0;
   for (const package::Kernel& k : file.kernels())
-    table.row({std::to_string(index++), k.problem, k.isa, rowsOf(k.limits), k.generator + ": " + k.schedule,
-               k.origin});
+    table.row({std::to_string(index++), k.problem, k.target(), rowsOf(k.limits),
+               k.generator + ": " + k.schedule, k.origin});
   return table.text(2);
 }
 
@@ -46,7 +46,7 @@ std::string trafficTable(const PackageFile& file) {
     if (t.leastReads) least = std::to_string(t.least() + t.writes);
     if (t.heldRows) held = std::to_string(t.heldRows);
     if (k.warmupTraffic) warmup = std::to_string(k.warmupTraffic->reads + k.warmupTraffic->writes);
-    table.row({std::to_string(index++), k.problem, k.isa, k.strategy(), std::to_string(t.reads),
+    table.row({std::to_string(index++), k.problem, k.target(), k.strategy(), std::to_string(t.reads),
                std::to_string(t.writes), std::to_string(t.reads + t.writes), warmup, least, held});
   }
   return table.text(2);
@@ -78,7 +78,7 @@ std::string resourcesTable(const PackageFile& file) {
       const package::Resources& r = *phase.resources;
       const package::Launch& launch = *phase.launch;
       clustered |= r.clusters > 0;
-      table.row({std::to_string(index), phase.symbol, k.isa, std::to_string(launch.threads),
+      table.row({std::to_string(index), phase.symbol, k.target(), std::to_string(launch.threads),
                  std::to_string(r.registers), std::to_string(r.spills),
                  bytesText(double(r.shared + launch.shared)), std::to_string(r.blocks),
                  std::to_string(r.blocks * launch.threads / 32),

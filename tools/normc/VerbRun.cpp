@@ -151,7 +151,7 @@ Json Report::json() const {
   Json result = {{"problem", flags.plan.problem},
                  {"kernel", planned.index},
                  {"serves", planned.kernel().problem},
-                 {"target", planned.kernel().isa},
+                 {"target", planned.kernel().target()},
                  {"device", planned.place.text()},
                  {"outputs", written},
                  {"transfers", call.transfers()},
@@ -164,7 +164,7 @@ Json Report::json() const {
 std::string Report::text() const {
   const package::Kernel& kernel = planned.kernel();
   std::string text = flags.plan.problem + " on " + call.shapeText() + ", by kernel " +
-                     std::to_string(planned.index) + " (" + kernel.problem + ", " + kernel.isa + ")" +
+                     std::to_string(planned.index) + " (" + kernel.problem + ", " + kernel.target() + ")" +
                      (planned.place.onCuda() ? " on " + planned.place.text() : "") + "\n";
   for (const Json& file : written) {
     std::vector<std::string> sizes;

@@ -2,7 +2,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/TargetParser/Host.h"
+#include "runtime/abi/CpuCore.h"
 
 namespace normc::codegen::cpu {
 
@@ -18,11 +18,7 @@ static Core coreOf(llvm::StringRef name, llvm::StringRef text) {
   const auto [head, lines] = text.split('\n');
   const llvm::json::Value json = llvm::cantFail(llvm::json::parse(head));
   const llvm::json::Object& object = *json.getAsObject();
-  Core core{
-      name, {}, object.getString("measured")->str(), lines, object.getString("sibling").value_or("").str()};
-  for (const llvm::json::Value& processor : *object.getArray("processors"))
-    core.processors.push_back(processor.getAsString()->str());
-  return core;
+  return {name, object.getString("measured")->str(), lines, object.getString("sibling").value_or("").str()};
 }
 
 const std::vector<Core>& cores() {
@@ -39,19 +35,6 @@ const Core* findCore(llvm::StringRef name) {
   return found == cores().end() ? nullptr : &*found;
 }
 
-const Core* coreOfProcessor(llvm::StringRef name, const llvm::StringMap<bool>& features) {
-  const llvm::StringRef processor =
-      name == "rocketlake" && features.lookup("amx-tile") ? "graniterapids" : name;
-  const auto found = llvm::find_if(
-      cores(), [&](const Core& core) { return llvm::is_contained(core.processors, processor); });
-  return found == cores().end() ? nullptr : &*found;
-}
-
-const Core* hostCore() {
-  // A virtual machine traps each CPUID instruction, which takes tens of microseconds.
-  static const Core* const core =
-      coreOfProcessor(llvm::sys::getHostCPUName(), llvm::sys::getHostCPUFeatures());
-  return core;
-}
+const Core* hostCore() { return findCore(cpuCore()); }
 
 }  // namespace normc::codegen::cpu

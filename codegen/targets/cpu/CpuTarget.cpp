@@ -54,6 +54,7 @@ class CpuTarget : public Target {
   explicit CpuTarget(Isa isa) : isa_(std::move(isa)) {}
   llvm::StringRef name() const override { return isa_.name; }
   std::string spelling() const override { return cpu::spelling(isa_); }
+  llvm::StringRef core() const override { return isa_.core ? isa_.core->name : ""; }
   llvm::StringRef device() const override { return "cpu"; }
   std::vector<std::string> stages() const override { return stagesOfCpu(); }
   using Target::bind;

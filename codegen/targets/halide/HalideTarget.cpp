@@ -147,6 +147,7 @@ class HalideTarget : public Target {
       : generator_(std::move(generator)), isa_(std::move(isa)), other_(std::move(other)) {}
   llvm::StringRef name() const override { return isa_.name; }
   std::string spelling() const override { return cpu::spelling(isa_); }
+  llvm::StringRef core() const override { return other_->core(); }
   llvm::StringRef device() const override { return "cpu"; }
   llvm::StringRef generator() const override { return kGenerator; }
   std::vector<std::string> stages() const override { return stagesOfHalide(); }

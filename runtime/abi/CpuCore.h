@@ -1,0 +1,35 @@
+// Cores: kinds of processors that need different schedules although they run the same instructions. A package
+// may hold kernels of one instruction set for several cores, and the runtime takes those of the core it runs
+// on. What a core's schedules are is measured: codegen/targets/cpu/defaults/CORE.jsonl.
+//
+// A new core is a row here, a line in CpuCore.cpp that recognises it, and that file.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace normc {
+
+inline constexpr std::array<std::string_view, 4> kCores = {
+    "cove",     // Intel from Ice Lake on
+    "granite",  // Granite Rapids
+    "zen3",     // AMD from Zen 1 to Zen 3
+    "zen4",     // AMD from Zen 4 on
+};
+
+/// What CPUID says of a processor.
+struct CpuFacts {
+  std::string_view vendor;  ///< "GenuineIntel"
+  unsigned family = 0, model = 0;
+  bool avx2 = false, avx512 = false, gfni = false, amxTile = false;
+};
+
+/// Returns the name of the core of such a processor; empty: none of kCores. A virtual machine may report the
+/// model of another processor: a Rocket Lake with AMX, which no Rocket Lake has, is taken for a Granite
+/// Rapids.
+std::string_view coreOf(const CpuFacts&);
+
+/// Returns the core of this machine's processor; empty: none of kCores. Detected once; thread-safe.
+std::string_view cpuCore();
+
+}  // namespace normc
