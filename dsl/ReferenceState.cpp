@@ -6,8 +6,12 @@
 namespace normc::reference {
 namespace {
 
-Tracked blend(double weightOfOld, Tracked old, Tracked current) {
-  return weightOfOld * old + (1 - weightOfOld) * current;
+Tracked decayed(double keep, Tracked old, Tracked current) { return keep * old + (1 - keep) * current; }
+
+/// Returns the mean of `steps` values from that of those before. 1 - (steps - 1) / steps as a weight would
+/// have the error of a difference, `steps` times that of 1 / steps.
+Tracked meanWith(double steps, Tracked before, Tracked current) {
+  return (steps - 1) / steps * before + 1 / steps * current;
 }
 
 // Returns the running value after step number `step`.
@@ -17,8 +21,8 @@ Values accumulated(const Call& call, Values running, const Values& current, int6
   const bool decays = !cumulative || how == Accumulate::CumulativeThenDecay;
   const double t = static_cast<double>(step);
   for (size_t i = 0; i < running.size(); ++i) {
-    if (cumulative) running[i] = blend((t - 1) / t, running[i], current[i]);
-    if (decays) running[i] = blend(call.settings.decay, running[i], current[i]);
+    if (cumulative) running[i] = meanWith(t, running[i], current[i]);
+    if (decays) running[i] = decayed(call.settings.decay, running[i], current[i]);
   }
   return running;
 }
@@ -84,7 +88,7 @@ Correction correct(const Call& call, const Values& gradient, const Values& energ
       out.state["window_nu"] = ring;
     }
     if (call.spec.approximate.nu == Nu::Average) {
-      for (size_t i = 0; i < before.size(); ++i) out.kappa[i] = blend(keep, before[i], out.kappa[i]);
+      for (size_t i = 0; i < before.size(); ++i) out.kappa[i] = decayed(keep, before[i], out.kappa[i]);
       out.state["nu"] = out.kappa;
     }
   }

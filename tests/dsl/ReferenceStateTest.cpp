@@ -38,6 +38,13 @@ TEST(ReferenceState, CumulativeIsTheMeanUntilWarmupThenDecays) {
   expectNear(psi2Of(warming(Accumulate::Cumulative, 3), {3, 6, 1}), {3, 4.5, 2.75});
 }
 
+TEST(ReferenceState, ALateStepOfACumulativeMeanKeepsItsPrecision) {
+  Layer layer(warming(Accumulate::Cumulative, 4000), kColumn);
+  layer.call.state["step"] = {3997}, layer.call.state["psi2"] = {0};
+  layer.forward(moment(1));
+  EXPECT_DOUBLE_EQ(layer.state("psi2"), 1.0 / 3998);
+}
+
 TEST(ReferenceState, CumulativeThenDecayDoesBothWhileItWarms) {
   // t = 1: mean 4, then (4 + 4) / 2. t = 2: mean (4 + 6) / 2 = 5, then (5 + 6) / 2. t = 3: (5.5 + 1) / 2.
   expectNear(psi2Of(warming(Accumulate::CumulativeThenDecay, 3), {4, 6, 1}), {4, 5.5, 3.25});
