@@ -47,13 +47,13 @@ void addFallbacks(std::vector<Job>& jobs) {
 }
 
 void separateCores(std::vector<Job>& jobs) {
-  using Kernels = std::vector<std::pair<std::string, package::Limits>>;
+  using Kernels = std::vector<std::tuple<llvm::StringRef, std::string, package::Limits>>;
   const auto setOf = [](const Job& job) {
-    return std::tuple(job.problem.spec.get(), job.problem.text(), job.target->name(),
-                      job.target->generator());
+    return std::tuple(job.problem.spec.get(), job.problem.text(), job.target->name());
   };
   std::map<decltype(setOf(jobs[0])), std::map<llvm::StringRef, Kernels>> cores;
-  for (const Job& job : jobs) cores[setOf(job)][job.target->core()].push_back({job.schedule, job.limits});
+  for (const Job& job : jobs)
+    cores[setOf(job)][job.target->core()].push_back({job.target->generator(), job.schedule, job.limits});
   std::vector<Job> all;
   for (Job& job : jobs) {
     const auto& each = cores.at(setOf(job));

@@ -28,8 +28,8 @@ std::vector<Job> defaultJobs(const Problem&, const TargetPtr&);
 /// there is a kernel for any number of features. The runtime uses it if the other is refused.
 void addFallbacks(std::vector<Job>&);
 
-/// Prepares jobs of one set of instructions for several cores. The kernels of a problem that all these cores
-/// have are made once, for any of them; where cores differ, each kernel names that of its target.
+/// Prepares jobs of one set of instructions for several cores. A problem whose kernels are the same for all
+/// of them has these once, for any core; else each of its kernels names the core of its target.
 void separateCores(std::vector<Job>&);
 
 struct PackageOptions {

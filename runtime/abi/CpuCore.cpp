@@ -13,8 +13,8 @@ std::string_view coreOf(const CpuFacts& f) {
   if (!f.avx2) return "";
   if (f.vendor == "AuthenticAMD" && f.family >= kZen) return f.avx512 ? "zen4" : "zen3";
   if (f.vendor != "GenuineIntel" || !f.gfni) return "";
-  const bool granite = f.model == kRocketLake || f.model == kGraniteRapids || f.model == kGraniteRapidsD;
-  return f.family == 6 && f.amxTile && granite ? "granite" : "cove";
+  const bool granite = f.model == kGraniteRapids || f.model == kGraniteRapidsD;
+  return f.family == 6 && (granite || (f.model == kRocketLake && f.amxTile)) ? "granite" : "cove";
 }
 
 #if defined(__x86_64__)

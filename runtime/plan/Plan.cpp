@@ -111,7 +111,7 @@ std::string Plan::describe(const Selection& selection) const {
   const Kernel& info = general.info();
   std::string result = request_.text + "\n";
   result += "kernel: " + std::to_string(general.index()) + " of " + package_->label() + ": " + info.problem +
-            ", " + info.isa + ", by " + info.generator + "\n";
+            ", " + info.target() + ", by " + info.generator + "\n";
   result += "schedule: " + info.schedule + " (" + info.origin + ")\n";
   result += "chosen because: " + selection.reason() + "\n";
   if (!request_.parts.features && info.featuresMultiple > 1)
@@ -120,7 +120,7 @@ std::string Plan::describe(const Selection& selection) const {
   for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
     const Kernel& narrower = kernels_[i]->info();
     result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " +
-              narrower.isa + ", by " + narrower.generator + ", " + narrower.schedule + " (" +
+              narrower.target() + ", by " + narrower.generator + ", " + narrower.schedule + " (" +
               narrower.origin + ")\n";
   }
   result += general.backend().describe();

@@ -32,6 +32,16 @@ TEST_F(HalideVerbs, APackageHoldsKernelsOfBothAndSaysWhoMadeThem) {
   EXPECT_TRUE(contains(checked.out, "2 right, 0 wrong, 0 not run"));
 }
 
+// Else a kernel without a core would precede those of other cores, which were to be asked first.
+TEST_F(HalideVerbs, KernelsOfBothGeneratorsNameTheirCores) {
+  ASSERT_EQ(normc({"compile", "layer_norm:forward@f32[*x768]", "--generator", "both", "--target",
+                   "x86-64-v3:zen3,x86-64-v3:cove", "-o", "b.npk"})
+                .code,
+            0);
+  for (const auto& kernel : normc({"inspect", "b.npk", "--json"}).json()["manifest"]["kernels"])
+    EXPECT_TRUE(kernel.contains("core")) << kernel["generator"];
+}
+
 TEST_F(HalideVerbs, CheckJudgesWhatHalideMade) {
   ASSERT_EQ(normc({"compile", "rms_norm", "--features", "64", "--generator", "halide", "-o", "h.npk"}).code,
             0);

@@ -47,6 +47,8 @@ TEST(CpuCore, OfARocketLakeWithMatricesIsThatOfAGraniteRapids) {
   }
   f.amxTile = false;
   EXPECT_EQ(coreOf(f), "cove") << "a Rocket Lake";
+  f.model = 0xad;
+  EXPECT_EQ(coreOf(f), "granite") << "whose matrices a hypervisor hides";
 }
 
 TEST(CpuCore, OfAnotherVendorIsUnknown) {

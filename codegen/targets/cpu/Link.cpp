@@ -13,8 +13,10 @@ LLD_HAS_DRIVER(elf)
 
 namespace normc::codegen::cpu {
 
-/// True if a file could not be opened, read or written, which says nothing about the kernels.
-static bool isFaultOfFiles(llvm::StringRef log) {
+/// True if a file could not be opened, read or written, or lld crashed and so named no error. That says
+/// nothing about the kernels.
+static bool isFaultOfMachine(llvm::StringRef log) {
+  if (!log.contains("error: ")) return true;
   for (const char* fault : {"error: cannot open ", "error: failed to open ", "error: failed to write "})
     if (log.contains(fault)) return true;
   return false;
@@ -54,7 +56,7 @@ llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, cons
   const std::string said = run(command);
   if (said.empty()) return readMade(output);
   const std::string failed = "linking " + isa.name.str() + " kernels failed: " + said;
-  return isFaultOfFiles(said) ? llvm::make_error<Unavailable>(failed) : llvm::createStringError(failed);
+  return isFaultOfMachine(said) ? llvm::make_error<Unavailable>(failed) : llvm::createStringError(failed);
 }
 
 }  // namespace normc::codegen::cpu

@@ -11,8 +11,8 @@
 namespace normc::codegen::cpu {
 
 /// Links the objects to one freestanding shared object: no constructors, nothing undefined, no dependency.
-/// The error is Unavailable if a file could not be read or written. Threads may call it at the same time;
-/// they wait for each other, since lld has global state.
+/// The error is Unavailable if a file could not be read or written, or if lld crashed. Threads may call it at
+/// the same time; they wait for each other, since lld has global state.
 llvm::Expected<std::string> linkShared(llvm::ArrayRef<std::string> objects, const Isa&);
 
 }  // namespace normc::codegen::cpu
