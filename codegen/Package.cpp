@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "dsl/Print.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace normc::codegen {
@@ -51,13 +52,14 @@ void separateCores(std::vector<Job>& jobs) {
   const auto setOf = [](const Job& job) {
     return std::tuple(job.problem.spec.get(), job.problem.text(), job.target->name());
   };
-  std::map<decltype(setOf(jobs[0])), std::map<llvm::StringRef, Kernels>> cores;
+  // The cores of a problem and set, in the order of the targets.
+  std::map<decltype(setOf(jobs[0])), llvm::MapVector<llvm::StringRef, Kernels>> cores;
   for (const Job& job : jobs)
     cores[setOf(job)][job.target->core()].push_back({job.target->generator(), job.schedule, job.limits});
   std::vector<Job> all;
   for (Job& job : jobs) {
     const auto& each = cores.at(setOf(job));
-    const auto& [first, kernels] = *each.begin();
+    const auto& [first, kernels] = each.front();
     if (llvm::any_of(each, [&](const auto& other) { return other.second != kernels; }))
       job.core = job.target->core();
     else if (job.target->core() != first)

@@ -18,7 +18,10 @@ struct Job {
   std::string origin = "default";           ///< the reason for this schedule, in the manifest
   bool fromRecord = false;                  ///< the schedule is from a record, which `origin` names
   std::vector<std::string> selection = {};  ///< the steps of the choice, a line each
-  std::string core = {};  ///< that calls have to run on for the kernel to be preferred; empty: any
+  std::string core = {};                    ///< the core whose calls prefer the kernel; empty: any
+
+  /// Returns the set, and the core if there is one: "x86-64-v4:cove".
+  std::string targetText() const { return target->name().str() + (core.empty() ? "" : ":" + core); }
 };
 
 /// Returns the default kernels of a package for a problem: one for each worthwhile strategy.

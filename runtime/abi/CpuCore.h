@@ -1,8 +1,7 @@
 // Cores: kinds of processors that need different schedules although they run the same instructions. A package
 // may hold kernels of one instruction set for several cores, and the runtime takes those of the core it runs
-// on. What a core's schedules are is measured: codegen/targets/cpu/defaults/CORE.jsonl.
-//
-// A new core is a row here, a line in CpuCore.cpp that recognises it, and that file.
+// on. Their schedules are measured: codegen/targets/cpu/defaults/CORE.jsonl.
+// docs/add-a-target.md says what a new core needs.
 #pragma once
 
 #include <array>
@@ -24,9 +23,10 @@ struct CpuFacts {
   bool avx2 = false, avx512 = false, gfni = false, amxTile = false;
 };
 
-/// Returns the name of the core of such a processor; empty: none of kCores. A virtual machine may report the
-/// model of another processor: a Rocket Lake with AMX, which no Rocket Lake has, is taken for a Granite
-/// Rapids.
+/// Returns the name of the core of such a processor; empty: none of kCores. On Intel GFNI tells Ice Lake and
+/// what followed, small cores too; on AMD AVX-512 tells Zen 4, so one that hides it counts as zen3. A virtual
+/// machine may report the model of another processor: a Rocket Lake with AMX, which no Rocket Lake has, is
+/// taken for a Granite Rapids.
 std::string_view coreOf(const CpuFacts&);
 
 /// Returns the core of this machine's processor; empty: none of kCores. Detected once; thread-safe.

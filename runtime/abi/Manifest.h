@@ -187,7 +187,7 @@ struct Kernel {
   int64_t runs = 0;    ///< runs of features in which pairs are turned; 0: none are
   int64_t turned = 0;  ///< features of a run that are turned; 0: all
   std::string device = "cpu", isa;
-  std::string core = {};  ///< that the schedule is for (CpuCore.h); empty: for each that has no other kernel
+  std::string core = {};  ///< the core that the schedule is for (CpuCore.h); empty: any
   std::string generator, schedule, origin = "default";
   std::vector<std::string> selection = {};  ///< how the schedule was chosen, a line for each rung
   std::vector<Operand> operands;

@@ -61,6 +61,10 @@ TEST_F(Compile, HasKernelsOfSeveralCoresWhereTheirSchedulesDiffer) {
             (std::vector<std::string>{"layer_norm:forward@f32[*x*] any", "layer_norm:forward@f32[*x768] zen3",
                                       "layer_norm:forward@f32[*x768] cove"}));
   EXPECT_EQ(made["blobs"].size(), 1u);
+  EXPECT_EQ(normc({"compile", "layer_norm:forward@f32[*x768]", "--target", "x86-64-v3:zen3,x86-64-v3:cove",
+                   "-o", "j.npk", "--json"})
+                .json()["kernels"][1]["target"],
+            "x86-64-v3:cove");
   EXPECT_TRUE(contains(normc({"inspect", "c.npk"}).out, "x86-64-v3:zen3"));
   const Outcome check = normc({"check", "c.npk"});
   EXPECT_EQ(check.code, 0) << check.out;

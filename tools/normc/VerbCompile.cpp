@@ -115,7 +115,7 @@ ExitCode show(const std::string& text, const Job& job, const std::string& key, c
   if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
   if (out.json) {
     out.result({{"problem", job.problem.text()},
-                {"target", job.target->name().str()},
+                {"target", job.targetText()},
                 {"schedule", job.schedule},
                 {key, value},
                 {"text", text}});
@@ -167,7 +167,7 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
     once(norms, job.problem.spec->name);
     once(targets, job.target->name().str());
     problems.push_back({{"problem", job.problem.text()},
-                        {"target", job.target->name().str()},
+                        {"target", job.targetText()},
                         {"generator", job.target->generator().str()},
                         {"schedule", job.schedule},
                         {"rows_max", job.limits.rowsMax ? Json(*job.limits.rowsMax) : Json()},

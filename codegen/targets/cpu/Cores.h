@@ -1,6 +1,5 @@
 // The tables of default schedules that were measured: one file for each core of runtime/abi/CpuCore.h,
-// defaults/CORE.jsonl (docs/performance.md, Tables of default schedules). A core never changes which
-// instructions are used.
+// defaults/CORE.jsonl (docs/performance.md, Tables of default schedules).
 #pragma once
 
 #include <string>
