@@ -158,7 +158,7 @@ llvm::Expected<std::unique_ptr<EmulatedDriver>> EmulatedDriver::open(const std::
   driver->impl_ = std::make_unique<Impl>();
   Impl& impl = *driver->impl_;
   impl.owner = driver.get();
-  impl.mostShared = sharedOfBlock(major, minor);
+  impl.mostShared = uint32_t(limits::sharedOfBlock(10 * major + minor));
   impl.library = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!impl.library) return llvm::createStringError("cannot load the fake driver: " + std::string(dlerror()));
   decltype(&fake_cuda_reset) reset;

@@ -15,8 +15,8 @@
 
 #include "codegen/emulator/Memory.h"
 #include "codegen/emulator/Report.h"
-#include "codegen/emulator/SharedMemory.h"
 #include "llvm/Support/Error.h"
+#include "runtime/abi/CudaLimits.h"
 
 namespace normc::emulator {
 
@@ -39,10 +39,11 @@ struct Options {
 struct Launch {
   std::string function;
   Dim3 grid, block, cluster;
-  uint32_t sharedBytes = 0;                   ///< dynamic shared memory
-  bool cooperative = false;                   ///< all blocks are resident at once
-  uint32_t mostShared = sharedOfBlock(9, 0);  ///< bytes, static and dynamic, that a block of the device has
-  std::span<const uint64_t> words;            ///< parameters, 8 bytes each (runtime/abi/cuda.h)
+  uint32_t sharedBytes = 0;  ///< dynamic shared memory
+  bool cooperative = false;  ///< all blocks are resident at once
+  uint32_t mostShared =
+      limits::sharedOfBlock(90);    ///< bytes, static and dynamic, that a block of the device has
+  std::span<const uint64_t> words;  ///< parameters, 8 bytes each (runtime/abi/cuda.h)
 };
 
 /// Immutable. Several host threads may run launches of one program at once, each with its own Memory. They

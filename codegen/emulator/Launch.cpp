@@ -29,12 +29,13 @@ static llvm::Error check(const Entry& entry, const Launch& launch) {
   if (exact[0] && (block.x != exact[0] || block.y != exact[1] || block.z != exact[2]))
     return refuse(launch, "block " + block.text() + "; the kernel requires " +
                               Dim3{exact[0], exact[1], exact[2]}.text());
-  if (grid.y > 65535 || grid.z > 65535)
-    return refuse(launch, "grid " + grid.text() + "; y and z end at 65535");
+  if (grid.y > limits::kGridY || grid.z > limits::kGridY)
+    return refuse(launch, "grid " + grid.text() + "; y and z end at " + std::to_string(limits::kGridY));
   if (grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z)
     return refuse(launch, "grid " + grid.text() + " is not a multiple of the cluster " + cluster.text());
-  if (cluster.count() > 16)
-    return refuse(launch, "a cluster of " + std::to_string(cluster.count()) + " blocks; the limit is 16");
+  if (cluster.count() > limits::kCluster)
+    return refuse(launch, "a cluster of " + std::to_string(cluster.count()) + " blocks; the limit is " +
+                              std::to_string(limits::kCluster));
   const auto& fixed = entry.cluster;
   if (fixed[0] && (cluster.x != fixed[0] || cluster.y != fixed[1] || cluster.z != fixed[2]))
     return refuse(launch, "cluster " + cluster.text() + "; the kernel requires " +

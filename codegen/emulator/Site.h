@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/abi/CudaLimits.h"
+
 namespace normc::emulator {
 
 /// The threads that a strong access orders: those of a block, of a cluster, or all.
@@ -90,7 +92,7 @@ struct Entry {
   uint64_t staticBytes = 0;            ///< of shared memory, by the count of a device
   uint64_t dynamicOffset = 0;          ///< offset of dynamic shared memory
   uint64_t stackBytes = 0;             ///< of local variables
-  uint32_t maxThreads = 1024;
+  uint32_t maxThreads = limits::kBlockThreads;
   std::array<uint32_t, 3> exactThreads{};  ///< zero: any
   std::array<uint32_t, 3> cluster{};       ///< zero: any
 };

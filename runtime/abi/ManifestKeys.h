@@ -12,6 +12,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "runtime/abi/CudaLimits.h"
 #include "runtime/abi/Manifest.h"
 
 namespace normc::package {
@@ -30,10 +31,9 @@ template <typename Ar, typename T>
 using For = std::conditional_t<Ar::kReads, T, const T>;
 
 inline constexpr size_t kMaxBlobs = 1 << 16, kMaxNorms = 1 << 12, kMaxKernels = 1 << 18, kMaxLines = 1 << 12;
-inline constexpr int64_t kMaxChunks = 1 << 30;
-// Limits of a launch on any CUDA device.
-inline constexpr int64_t kMaxThreads = 1024, kMaxCluster = 16, kMaxCooperative = 1 << 16, kMaxLeast = 1 << 16,
-                         kMaxShared = 227 << 10;
+// Limits of a launch, beside those of any CUDA device (CudaLimits.h).
+inline constexpr int64_t kMaxCooperative = 1 << 16, kMaxLeast = 1 << 16,
+                         kMaxShared = limits::sharedOfBlock(90);
 
 template <typename Ar>
 void describe(Ar& ar, For<Ar, Operand>& o) {
@@ -64,9 +64,9 @@ void describe(Ar& ar, For<Ar, Field>& f) {
 
 template <typename Ar>
 void describe(Ar& ar, For<Ar, Launch>& l) {
-  ar("threads", l.threads, Whole{1, kMaxThreads});
+  ar("threads", l.threads, Whole{1, limits::kBlockThreads});
   ar("columns", l.columns, Whole{0, 1 << 30});
-  ar("cluster", l.cluster, Whole{1, kMaxCluster});
+  ar("cluster", l.cluster, Whole{1, limits::kCluster});
   ar.later("cooperative", l.cooperative, Whole{1, kMaxCooperative});
   ar("shared", l.shared, Whole{0, kMaxShared});
   ar.later("least", l.least, Whole{0, kMaxLeast});
@@ -89,7 +89,7 @@ void describe(Ar& ar, For<Ar, Phase>& p) {
   ar("units", p.units, Most{kMaxDimensions});
   ar("min_units", p.minUnits, Whole{1});
   ar("multiple", p.multiple, Whole{1, 1 << 30});
-  ar("max_chunks", p.maxChunks, Whole{1, kMaxChunks});
+  ar("max_chunks", p.maxChunks, Whole{1, limits::kChunks});
   ar("when", p.when, kWhens);
   ar.maybe("weight", p.weight, Most{kMaxDimensions});
   ar.maybe("enough_units", p.enoughUnits, Whole{p.minUnits});

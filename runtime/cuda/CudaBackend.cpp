@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/abi/CudaLimits.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/CudaPlatform.h"
 
@@ -15,8 +16,6 @@ using namespace cuda;
 constexpr size_t kMaxWords =
     kMaxOperands + 2 * (kTensorCount + kMaxFields) + 3 + kMaxScalars + 3 * kMaxPhases;
 static_assert(kMaxWords * NORMC_CUDA_WORD <= 4096 && sizeof(uint64_t) == NORMC_CUDA_WORD);
-
-constexpr int64_t kMaxGridX = 0x7fffffff, kMaxGridY = 65535;
 
 bool hasStrides(const Operand& operand) {
   if (operand.role == Role::Partials) return true;
@@ -191,14 +190,14 @@ size_t CudaBackend::layOutWords(const Call& call, uint64_t* words) const {
 normc_status CudaBackend::checkGrid(const Call& call) const {
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Launch& launch = *kernel_.phases[i].launch;
-    if (gridY(launch, call.sizes) > kMaxGridY)
+    if (gridY(launch, call.sizes) > limits::kGridY)
       return fail(NORMC_FAILED_PRECONDITION, "the call has ", call.sizes.features,
-                  " features; the kernel of this plan takes at most ", kMaxGridY * launch.columns, ", ",
-                  kMaxGridY, " blocks of ", launch.columns);
-    if (call.cuts[i].chunks * launch.cluster * launch.cooperative > kMaxGridX)
+                  " features; the kernel of this plan takes at most ", limits::kGridY * launch.columns, ", ",
+                  limits::kGridY, " blocks of ", launch.columns);
+    if (call.cuts[i].chunks * launch.cluster * launch.cooperative > limits::kGridX)
       return fail(NORMC_FAILED_PRECONDITION, "phase ", i, " of this call would have ",
                   call.cuts[i].chunks * launch.cluster * launch.cooperative, " blocks; a launch has at most ",
-                  kMaxGridX);
+                  limits::kGridX);
   }
   return NORMC_OK;
 }

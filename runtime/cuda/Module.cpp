@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "runtime/abi/CudaLimits.h"
+
 namespace normc::runtime {
 
 using namespace cuda;
@@ -136,8 +138,7 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
                         driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                    int(launch.shared)),
                         "asking for ", launch.shared, " bytes of shared memory for `", symbol, "`"));
-  constexpr int64_t kPortableCluster = 8;
-  if (launch.cluster > kPortableCluster)
+  if (launch.cluster > limits::kPortableCluster)
     NORMC_TRY(checkRoom(
         driver, driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
         "asking for clusters of ", launch.cluster, " blocks for `", symbol, "`"));

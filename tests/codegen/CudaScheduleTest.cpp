@@ -149,7 +149,22 @@ TEST(CudaSchedule, RefusesNumbersOutOfRange) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 9; }), "rows = 9; legal: 1 to 8");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = -1; }), "tile = -1; legal: 0 to 64");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.tile = 65; }), "tile = 65; legal: 0 to 64");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 0; }), "chunks = 0; legal: at least 1");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 0; }), "chunks = 0; legal: 1 to 1073741824");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 2000000000; }),
+            "chunks = 2000000000; legal: 1 to 1073741824");
+}
+
+TEST(CudaSchedule, RefusesNumbersWhoseProductsWouldOverflow) {
+  constexpr int64_t kLarge = int64_t(1) << 61;
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = 1024, s.blocks = int64_t(1) << 54; }),
+            "blocks = 18014398509481984 of 1024 threads; sm_90 holds 2048 threads");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 8, s.hold = kLarge; }),
+            "hold = 2305843009213693952 steps of 8 rows; legal: 0 to 128 rows");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.shared = kLarge; }),
+            "shared = 2305843009213693952; legal: 0 to 233472, the bytes of a multiprocessor of sm_90");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.prefetch = {Prefetch::Async, kLarge}; }),
+            "prefetch = 2305843009213693953; legal: 0, 1 (to registers), 2 to 4 (to shared memory, that many "
+            "steps ahead and one), or 5 to 7 (the same in bulk)");
 }
 
 TEST(CudaSchedule, RefusesMoreBlocksThanAMultiprocessorHolds) {
@@ -299,7 +314,8 @@ TEST(CudaSchedule, CopiesAheadAreNoRegisters) {
 TEST(CudaSchedule, RefusesToShareWhatHasNoRestOfARun) {
   const auto rest = [](Schedule& s) { s.threads = s.team, s.tile = 1, s.shared = 1; };
   EXPECT_EQ(reasonOfRow(rest), "");
-  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.shared = -1; }), "shared = -1; legal: at least 0");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.shared = -1; }),
+            "shared = -1; legal: 0 to 233472, the bytes of a multiprocessor of sm_90");
   EXPECT_EQ(
       reasonOfRow([](Schedule& s) { s.tile = 0, s.team = s.threads, s.shared = 2; }),
       "shared = 2 holds what registers do not of a run, and this kernel keeps none in registers; legal: 0");

@@ -109,7 +109,7 @@ TEST(Launch, IsRefusedWithTheRule) {
             "may be 0");
   EXPECT_EQ(refusal(any, {.sharedBytes = 300000}, memory, {}),
             "launch of 'k' refused: 300000 bytes of shared memory; the limit is 232448");
-  EXPECT_EQ(refusal(any, {.sharedBytes = 102400, .mostShared = sharedOfBlock(8, 6)}, memory, {}),
+  EXPECT_EQ(refusal(any, {.sharedBytes = 102400, .mostShared = limits::sharedOfBlock(86)}, memory, {}),
             "launch of 'k' refused: 102400 bytes of shared memory; the limit is 101376");
   EXPECT_EQ(refusal(any, {.grid = {32}, .cluster = {32}}, memory, {}),
             "launch of 'k' refused: a cluster of 32 blocks; the limit is 16");

@@ -38,7 +38,7 @@ struct Shape {
   Dim3 grid, block, cluster;
   uint32_t sharedBytes = 0;
   bool cooperative = false;
-  uint32_t mostShared = sharedOfBlock(9, 0);
+  uint32_t mostShared = limits::sharedOfBlock(90);
 };
 Report run(const Program&, const Shape&, Memory&, const std::vector<const void*>& words, const Options& = {});
 Report run(const std::string& ir, const Shape&, Memory&, const std::vector<const void*>& words,

@@ -140,8 +140,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   NORMC_FAKE_CALL(Init);
   if (!isDevice(call, device)) return CUDA_ERROR_INVALID_DEVICE;
   const fake_cuda_device& facts = call->devices[device].facts;
-  const auto shared = int(emulator::sharedOfMultiprocessor(facts.major, facts.minor)),
-             ofBlock = int(emulator::sharedOfBlock(facts.major, facts.minor));
+  const auto shared = int(limits::sharedOfMultiprocessor(numberOf(facts))),
+             ofBlock = int(limits::sharedOfBlock(numberOf(facts)));
   const std::pair<CUdevice_attribute, int> values[] = {
       {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, facts.multiprocessors},

@@ -99,8 +99,8 @@ struct Launch {
 /// here.
 int residentBlocks(const fake_cuda_device& facts, const fake::Entry& entry, uint64_t threads,
                    size_t dynamicBytes) {
-  const size_t shared = emulator::sharedOfMultiprocessor(facts.major, facts.minor);
-  const auto byShared = int(shared / (entry.sharedBytes + dynamicBytes + emulator::kSystemShared));
+  const auto shared = size_t(limits::sharedOfMultiprocessor(numberOf(facts)));
+  const auto byShared = int(shared / (entry.sharedBytes + dynamicBytes + limits::kSystemShared));
   return std::min({int(2048 / threads), byShared, 32});
 }
 
@@ -110,7 +110,8 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
     if (launch.grid[i] == 0 || launch.block[i] == 0 || launch.cluster[i] == 0)
       return CUDA_ERROR_INVALID_VALUE;
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
-  if (launch.grid[0] > 0x7fffffff || launch.grid[1] > 65535 || launch.grid[2] > 65535 || threads > 1024)
+  if (launch.grid[0] > limits::kGridX || launch.grid[1] > limits::kGridY || launch.grid[2] > limits::kGridY ||
+      threads > limits::kBlockThreads)
     return CUDA_ERROR_INVALID_VALUE;
   if (threads > uint64_t(call->maxThreadsPerBlock)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   if ((entry.threads && threads != uint64_t(entry.threads)) ||
@@ -127,7 +128,8 @@ CUresult checkShape(fake::Call& call, const CUfunc_st& function, const Launch& l
   if (entry.cluster && cluster != unsigned(entry.cluster)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (cluster == 1) return CUDA_SUCCESS;
   if (call.device().facts.major < 9) return CUDA_ERROR_NOT_SUPPORTED;
-  if (cluster > unsigned(call->largestCluster) || (cluster > 8 && !function.nonPortableCluster) ||
+  if (cluster > unsigned(call->largestCluster) ||
+      (cluster > limits::kPortableCluster && !function.nonPortableCluster) ||
       launch.grid[0] % launch.cluster[0] != 0)
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return CUDA_SUCCESS;
@@ -287,7 +289,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   NORMC_FAKE_CALL(Context);
   if (!call->functions.contains(function)) return CUDA_ERROR_INVALID_HANDLE;
   const fake_cuda_device& facts = call.device().facts;
-  const int most = int(emulator::sharedOfBlock(facts.major, facts.minor)) - int(function->entry->sharedBytes);
+  const int most = int(limits::sharedOfBlock(numberOf(facts))) - int(function->entry->sharedBytes);
   if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 && value <= most)
     function->maxDynamicShared = value;
   else if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && call.device().facts.major >= 9)
@@ -312,7 +314,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
   for (unsigned i = 0; i < config->numAttrs; ++i)
     if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
       cluster = config->attrs[i].value.clusterDim.x;
-  if (cluster > 8 && !function->nonPortableCluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (cluster > limits::kPortableCluster && !function->nonPortableCluster)
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   const bool fits = cluster <= unsigned(call->largestCluster);
   const fake_cuda_device& facts = call.device().facts;
   const int blocks = residentBlocks(facts, *function->entry, config->blockDimX, config->sharedMemBytes) *

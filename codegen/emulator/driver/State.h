@@ -15,12 +15,15 @@
 #include <thread>
 #include <vector>
 
-#include "codegen/emulator/SharedMemory.h"
 #include "codegen/emulator/driver/DriverFunctions.h"
 #include "codegen/emulator/driver/FakeCuda.h"
 #include "codegen/emulator/driver/Image.h"
+#include "runtime/abi/CudaLimits.h"
 
 namespace normc::cuda {
+
+/// Returns 90 for a compute capability of 9.0.
+inline int64_t numberOf(const fake_cuda_device& facts) { return 10 * facts.major + facts.minor; }
 
 // The objects of the driver's handles.
 struct CUctx_st {
@@ -114,8 +117,8 @@ struct State {
   std::vector<RecordedLaunch> launches;
   std::list<Fault> faults;
   std::string jitLog;
-  int maxThreadsPerBlock = 1024;
-  int largestCluster = 16;
+  int maxThreadsPerBlock = limits::kBlockThreads;
+  int largestCluster = limits::kCluster;
   fake_cuda_launcher launcher = nullptr;
   void* launcherUser = nullptr;
 

@@ -16,7 +16,9 @@ Kernel::Kernel(const Module& module, const Function& text, llvm::Module& ir, Pro
   entry.name = text.name;
   entry.parameters = uint32_t(text.parameters.size());
   const auto& most = text.maxThreads;
-  if (most[0]) entry.maxThreads = std::min<uint32_t>(1024, most[0] * most[1] * most[2]);
+  if (most[0])
+    entry.maxThreads =
+        uint32_t(std::min<uint64_t>(limits::kBlockThreads, uint64_t(most[0]) * most[1] * most[2]));
   entry.exactThreads = text.exactThreads;
   entry.cluster = text.cluster;
 }

@@ -6,13 +6,9 @@ namespace normc::codegen::cuda {
 
 /// The usual devices. The runtime handles differences between devices of one number.
 static const Arch kKnown[] = {
-    {.name = "sm_80", .number = 80, .multiprocessors = 108, .sharedBytes = 164 << 10},  // A100
-    {.name = "sm_90", .number = 90, .multiprocessors = 132, .sharedBytes = 228 << 10},  // H100, H200
-    {.name = "sm_100",
-     .number = 100,
-     .accessBytes = 32,
-     .multiprocessors = 148,
-     .sharedBytes = 228 << 10},  // B200
+    {.name = "sm_80", .number = 80, .multiprocessors = 108},                      // A100
+    {.name = "sm_90", .number = 90, .multiprocessors = 132},                      // H100, H200
+    {.name = "sm_100", .number = 100, .accessBytes = 32, .multiprocessors = 148}  // B200
 };
 
 llvm::ArrayRef<llvm::StringRef> defaultArchs() {
@@ -30,8 +26,6 @@ static std::string knownNames() {
 }
 
 llvm::Expected<Arch> findArch(llvm::StringRef name) {
-  for (const Arch& arch : kKnown)
-    if (arch.name == name) return arch;
   int64_t number = 0;
   llvm::StringRef digits = name;
   if (!digits.consume_front("sm_") || digits.getAsInteger(10, number))
@@ -44,10 +38,11 @@ llvm::Expected<Arch> findArch(llvm::StringRef name) {
     return llvm::createStringError("this LLVM does not know " + name.str() + "; it knows " + knownNames());
   // A newer one is planned for like the newest that was looked at, and has its own instructions.
   Arch arch = kKnown[number >= 100 ? 2 : number >= 90 ? 1 : 0];
-  if (number < 90) arch.threads = 1536, arch.sharedBytes = 100 << 10;  // sm_86, sm_89
-  if (number >= 120) arch.threads = 1536, arch.accessBytes = 16, arch.sharedBytes = 100 << 10;
+  if (number > 80 && number < 90) arch.threads = 1536;  // sm_86, sm_89
+  if (number >= 120) arch.threads = 1536, arch.accessBytes = 16;
   arch.name = name.str();
   arch.number = number;
+  arch.sharedBytes = limits::sharedOfMultiprocessor(number);
   return arch;
 }
 

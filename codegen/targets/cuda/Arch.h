@@ -5,12 +5,13 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "runtime/abi/CudaLimits.h"
 
 namespace normc::codegen::cuda {
 
-/// The same on every device: threads of a warp, registers of a thread, blocks of a cluster (not all
-/// devices have more than 8), registers of a multiprocessor, and its schedulers, each with a quarter of them.
-constexpr int64_t kWarp = 32, kMaxRegisters = 255, kMaxCluster = 16, kRegisters = 64 << 10, kSchedulers = 4;
+/// The same on every device: threads of a warp, registers of a thread, registers of a multiprocessor, and its
+/// schedulers, each with a quarter of them. Others are in runtime/abi/CudaLimits.h.
+constexpr int64_t kWarp = 32, kMaxRegisters = 255, kRegisters = 64 << 10, kSchedulers = 4;
 
 /// Shared memory that every multiprocessor from compute capability 8 on has.
 constexpr int64_t kLeastShared = 100 << 10;

@@ -75,13 +75,12 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
   /// than a block has on the smaller devices, are not on every device; nor does every driver read the PTX of
   /// bulk copies.
   std::optional<std::string> fallback(const Schedule& schedule) {
-    constexpr int64_t kPortableCluster = 8;
     const KernelTraits& whole = traitsOf(schedule.strategy);
     Arch least = arch_;  // one block alone on the smallest multiprocessor
     least.sharedBytes = std::min(arch_.sharedBytes, kLeastShared);
     Schedule alone = schedule;
     alone.blocks = std::min<int64_t>(alone.blocks, 1);
-    const bool large = schedule.cluster > kPortableCluster || schedule.grid > 1 ||
+    const bool large = schedule.cluster > limits::kPortableCluster || schedule.grid > 1 ||
                        (dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
     if (!large && !schedule.prefetch.inBulk()) return std::nullopt;
     Arch lesser = arch_;

@@ -167,7 +167,7 @@ static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
   const RunRule rule = ruleOf(traits, arch);
   const int64_t ofMany = fitting(40, traits), count = traits.width / s.vector;
   struct Limit {
-    int64_t threads, elements, clusters = kMaxCluster;
+    int64_t threads, elements, clusters = limits::kCluster;
   };
   // With fewer registers more blocks of clusters are on a multiprocessor, while others wait for each other.
   const bool small = isMeasured(traits, arch) && !traits.backward && readsWideVectors(traits);
@@ -181,7 +181,7 @@ static bool holdRun(Schedule& s, const KernelTraits& traits, const Arch& arch) {
                    std::max<int64_t>(1, most / s.vector), traits.groups, limit.threads, least) &&
            !whyIllegal(traits, s, arch);
   };
-  const int64_t clusters = arch.clusters() ? kMaxCluster : 1;
+  const int64_t clusters = arch.clusters() ? limits::kCluster : 1;
   llvm::SmallVector<Limit> limits{{256, rule.most, clusters}, {512, rule.ofLarge, clusters}};
   if (!arch.clusters()) limits = {{traits.partials ? 256 : 512, rule.most, 1}};
   // Longer rows use shared memory (holdShared). If that is illegal, larger blocks, some of which spill.
@@ -207,7 +207,7 @@ static bool holdShared(Schedule& s, const KernelTraits& traits, const Arch& arch
   llvm::SmallVector<Limit> limits{{512, 16}};
   if (!arch.clusters()) limits.push_back({512, traits.dataBytes == 4 ? 48 : 32});
   if (traits.partials) limits = {{512, traits.dataBytes == 4 ? 12 : 8}, {256, 24}};
-  for (s.cluster = 1; s.cluster <= (arch.clusters() ? kMaxCluster : 1); s.cluster *= 2)
+  for (s.cluster = 1; s.cluster <= (arch.clusters() ? limits::kCluster : 1); s.cluster *= 2)
     for (const Limit& limit : limits) {
       s.team = limit.threads / traits.groups / kWarp * kWarp;
       if (s.team == 0 || limit.elements < s.vector) continue;

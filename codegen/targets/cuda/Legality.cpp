@@ -10,6 +10,8 @@ namespace normc::codegen::cuda {
 static constexpr int64_t kHeldOverGrid = 80;
 /// Bytes of shared memory that an entry may declare for a block.
 static constexpr int64_t kDeclaredBytes = 48 << 10;
+/// Most rows of a column that a thread keeps in registers.
+static constexpr int64_t kMostHeldRows = 128;
 
 /// True if accesses may be wider than a divisor of the run's length.
 static bool beginsAnywhere(const KernelTraits& traits, const Schedule& s) {
@@ -30,9 +32,9 @@ int64_t registersOf(const KernelTraits& traits, const Schedule& s, bool packed) 
 }
 
 /// Returns what is left of a block's share of the shared memory of a multiprocessor beside what its entries
-/// declare and the 1 KB that the system takes.
+/// declare and what the system takes.
 static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
-  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - staticBytes(traits, s) - 1024;
+  return arch.sharedBytes / std::max<int64_t>(s.blocks, 1) - staticBytes(traits, s) - limits::kSystemShared;
 }
 
 /// Returns why threads cannot tell each other so much.
@@ -50,7 +52,6 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
                                                const Arch& arch) {
   auto number = [](int64_t n) { return std::to_string(n); };
   const std::string shared = "shared = " + number(s.shared);
-  if (s.shared < 0) return shared + "; legal: at least 0";
   if (s.shared == 0) return std::nullopt;
   if (!traits.lines || traits.blocks || traits.columns || traits.streams || s.tile == 0)
     return shared +
@@ -86,13 +87,9 @@ static std::optional<std::string> whyNotHeld(const KernelTraits& traits, const S
   auto number = [](int64_t n) { return std::to_string(n); };
   const std::string hold = "hold = " + number(s.hold);
   if (s.hold == 0) return std::nullopt;
-  if (!traits.lines || traits.columns) {
-    if (s.hold < 0 || s.hold * s.rows > 128)
-      return hold + " steps of " + number(s.rows) + " rows; legal: 0 to 128 rows";
-    if (!traits.columns)
-      return hold + ", but no column of this kernel is complete in a block, and no row; legal: 0";
-    return std::nullopt;
-  }
+  if (traits.columns) return std::nullopt;
+  if (!traits.lines)
+    return hold + ", but no column of this kernel is complete in a block, and no row; legal: 0";
   if (s.hold != 1)
     return hold + "; legal for rows: 1, scale and bias stay in shared memory for the rows of a task, or 0";
   if (!traits.heldBytes || s.tile == 0 || traits.width % s.vector)
@@ -160,8 +157,8 @@ static std::optional<std::string> whyNotCopied(const KernelTraits& traits, const
 static std::optional<std::string> whyNoCluster(const KernelTraits& traits, const Schedule& s,
                                                const Arch& arch) {
   const std::string cluster = "cluster = " + std::to_string(s.cluster);
-  if (s.cluster < 1 || s.cluster > kMaxCluster || !llvm::isPowerOf2_64(s.cluster))
-    return cluster + "; legal: a power of two up to " + std::to_string(kMaxCluster);
+  if (s.cluster < 1 || s.cluster > limits::kCluster || !llvm::isPowerOf2_64(s.cluster))
+    return cluster + "; legal: a power of two up to " + std::to_string(limits::kCluster);
   if (s.cluster == 1) return std::nullopt;
   if (!arch.clusters())
     return cluster + ", but " + arch.name + " has no clusters of blocks, sm_90 is the first; legal: 1";
@@ -219,8 +216,9 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
 /// Returns why no kernel has such knobs, whatever its runs are.
 static std::optional<std::string> whyOutOfRange(const KernelTraits& traits, const Schedule& s,
                                                 const Arch& arch) {
-  if (s.threads < kWarp || s.threads > 1024 || s.threads % kWarp)
-    return "threads = " + std::to_string(s.threads) + "; legal: a multiple of 32 up to 1024";
+  if (s.threads < kWarp || s.threads > limits::kBlockThreads || s.threads % kWarp)
+    return "threads = " + std::to_string(s.threads) + "; legal: a multiple of 32 up to " +
+           std::to_string(limits::kBlockThreads);
   const bool warps = s.team > kWarp ? s.team % kWarp == 0 : s.team >= 1 && llvm::isPowerOf2_64(s.team);
   if (!warps || s.threads % s.team)
     return "team = " + std::to_string(s.team) +
@@ -237,8 +235,21 @@ static std::optional<std::string> whyOutOfRange(const KernelTraits& traits, cons
   if (s.tile < 0 || s.tile > 64) return "tile = " + std::to_string(s.tile) + "; legal: 0 to 64";
   if (s.hints < 0 || s.hints > 2)
     return "hints = " + std::to_string(s.hints) + "; legal: 0, 1, or 2 for reads alone";
-  if (s.chunks < 1) return "chunks = " + std::to_string(s.chunks) + "; legal: at least 1";
-  if (s.blocks < 0 || s.blocks * s.threads > arch.threads)
+  if (s.chunks < 1 || s.chunks > limits::kChunks)
+    return "chunks = " + std::to_string(s.chunks) + "; legal: 1 to " + std::to_string(limits::kChunks);
+  // The knobs are any numbers, so these are compared without a product that may overflow.
+  if (s.hold < 0 || s.hold > kMostHeldRows / s.rows)
+    return "hold = " + std::to_string(s.hold) + " steps of " + std::to_string(s.rows) +
+           " rows; legal: 0 to " + std::to_string(kMostHeldRows) + " rows";
+  if (s.shared < 0 || s.shared > arch.sharedBytes)
+    return "shared = " + std::to_string(s.shared) + "; legal: 0 to " + std::to_string(arch.sharedBytes) +
+           ", the bytes of a multiprocessor of " + arch.name;
+  if (s.prefetch.depth < 0 || s.prefetch.depth > kMostAhead)
+    return "prefetch = " + std::to_string(s.prefetch.knob()) + "; legal: 0, 1 (to registers), 2 to " +
+           std::to_string(kMostAhead + 1) + " (to shared memory, that many steps ahead and one), or " +
+           std::to_string(kMostAhead + 2) + " to " + std::to_string(2 * kMostAhead + 1) +
+           " (the same in bulk)";
+  if (s.blocks < 0 || s.blocks > arch.threads / s.threads)
     return "blocks = " + std::to_string(s.blocks) + " of " + std::to_string(s.threads) + " threads; " +
            arch.name + " holds " + std::to_string(arch.threads) + " threads";
   return std::nullopt;
@@ -302,10 +313,6 @@ static std::optional<std::string> whyNoTeam(const KernelTraits& traits, const Sc
 /// Returns why reads cannot be ahead in that way.
 static std::optional<std::string> whyNotAhead(const KernelTraits& traits, const Schedule& s) {
   const std::string prefetch = "prefetch = " + std::to_string(s.prefetch.knob());
-  if (s.prefetch.depth < 0 || s.prefetch.depth > kMostAhead)
-    return prefetch + "; legal: 0, 1 (to registers), 2 to " + std::to_string(kMostAhead + 1) +
-           " (to shared memory, that many steps ahead and one), or " + std::to_string(kMostAhead + 2) +
-           " to " + std::to_string(2 * kMostAhead + 1) + " (the same in bulk)";
   if (s.prefetch && ((!traits.lines && !traits.streams) || s.tile == 0))
     return prefetch + ", but no run of this kernel stays in registers; legal: 0";
   if (s.prefetch && traits.streams && !traits.features)

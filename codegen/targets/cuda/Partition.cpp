@@ -10,8 +10,6 @@ using namespace mlir;
 
 namespace normc::codegen::cuda {
 
-/// The most blocks of a launch whose tasks leave no partials.
-static constexpr int64_t kMaxBlocks = 1 << 30;
 /// Steps a block of a tile of columns does at least: they share what belongs to the columns.
 static constexpr int64_t kStepsOfTile = 4;
 
@@ -31,7 +29,7 @@ static void cut(PhaseOp phase, KernelOp kernel, const Schedule& s, const Arch& a
   // Reading ahead wants tasks of many steps, and so do vectors that are read once a task.
   const bool many = hasSweeps(phase) && (s.prefetch || (s.hold && traitsOf(kernel).lines));
   const bool few = leavesPartials(phase, kernel) || readsAgain(phase) || many;
-  result.maxChunks = few ? s.chunks : kMaxBlocks / launch.cluster;
+  result.maxChunks = few ? s.chunks : limits::kChunks / launch.cluster;
   if (launch.grid > 1) result.maxChunks = tasksTogether(s, arch);
   bool runs = phase.hasUnits(Axis::Row);
   if (!hasSweeps(phase)) {

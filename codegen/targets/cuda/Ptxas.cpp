@@ -84,7 +84,7 @@ int64_t residentBlocks(const Arch& arch, int64_t threads, int64_t dynamicBytes, 
           warps = llvm::divideCeil(threads, 32);
   int64_t blocks = std::min(arch.blocks, arch.threads / threads);
   blocks = std::min(blocks, kRegisters / (warp * warps));
-  return std::min(blocks, arch.sharedBytes / (r.sharedBytes + dynamicBytes + 1024));
+  return std::min(blocks, arch.sharedBytes / (r.sharedBytes + dynamicBytes + limits::kSystemShared));
 }
 
 int64_t residentClusters(const Arch& arch, int64_t cluster, int64_t blocks) {

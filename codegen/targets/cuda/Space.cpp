@@ -26,7 +26,7 @@ std::vector<int64_t> tilesOf(const KernelTraits& traits, const Arch& arch) {
   std::vector<int64_t> tiles{0};
   const int64_t lanes = arch.accessBytes / traits.dataBytes;
   for (int64_t vector = 1; traits.width && vector <= lanes; vector *= 2)
-    for (int64_t team = 1; team <= 1024; team *= 2)
+    for (int64_t team = 1; team <= limits::kBlockThreads; team *= 2)
       if (int64_t tile = llvm::divideCeil(traits.width, vector * team); tile <= 32) tiles.push_back(tile);
   return tiles;
 }
@@ -52,7 +52,7 @@ KnobSpace knobSpace(const KernelTraits& traits, const Arch& arch, Strategy strat
   std::vector<int64_t> vectors{1};
   while (vectors.back() < lanes) vectors.push_back(2 * vectors.back());
   KnobSpace space{name(strategy).str(), {}};
-  space.knobs.push_back({"threads", around({64, 128, 256, 512, 1024}, s.threads)});
+  space.knobs.push_back({"threads", around({64, 128, 256, 512, limits::kBlockThreads}, s.threads)});
   space.knobs.push_back({"team", around({4, 8, 16, 32, 64, 128, 256, 512}, s.team)});
   space.knobs.push_back({"vector", around(std::move(vectors), s.vector)});
   space.knobs.push_back({"tile", around(runs ? tilesOf(traits, arch) : std::vector<int64_t>{1}, s.tile)});
