@@ -6,7 +6,7 @@
 namespace normc::tune {
 namespace {
 
-/// Returns seconds, or 0 if no target of this build knows the kernel and its schedule.
+/// Returns seconds, or 0 if no target of this build knows the kernel and can compile its schedule.
 double predictedFor(const package::Kernel& kernel, const Problem& problem,
                     const codegen::Workload& workload) {
   auto targets = codegen::findGenerators(kernel.isa);
@@ -17,7 +17,7 @@ double predictedFor(const package::Kernel& kernel, const Problem& problem,
   for (const auto& target : *targets) {
     if (target->generator() != kernel.generator) continue;
     if (auto bound = target->bind(problem, kernel.schedule))
-      return (*bound)->predict(workload) * 1e-9;
+      return (*bound)->whyIllegal() ? 0 : (*bound)->predict(workload) * 1e-9;
     else
       llvm::consumeError(bound.takeError());
   }

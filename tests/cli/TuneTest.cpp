@@ -249,6 +249,17 @@ TEST_F(Tune, ADryRunOfExportShowsWhatItWouldPack) {
   EXPECT_TRUE(files().empty());
 }
 
+TEST_F(Tune, ExportLeavesOutSchedulesThatDoNotFitAndSaysWhy) {
+  const auto json =
+      normc({"tune", "export", "layer_norm:forward@f32[*x8]", "--target", "x86-64-v3", "-o", "b",
+             "--schedule", "streamed", "--schedule", "resident,vector=0,scalar_tail", "--json"})
+          .json();
+  ASSERT_EQ(json["left_out"].size(), 2u) << json;
+  const std::string reasons = json["left_out"].dump();
+  EXPECT_TRUE(contains(reasons, "complete in its slab: strategy resident")) << json;
+  EXPECT_TRUE(contains(reasons, "vector = 0; legal: a power of two up to")) << json;
+}
+
 TEST_F(Tune, ExportTakesSchedulesOfTheUserOrMoreAtRandom) {
   const auto schedulesOf = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words{"tune",      "export", "rms_norm:infer@bf16[*x64]", "--target", "sm_90",

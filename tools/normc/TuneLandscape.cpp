@@ -32,14 +32,14 @@ tune::Landscape onlyThese(const TuneTask& t, const tune::Hardware& hardware, con
     const auto [generator, text] = generatorOf(given, hardware);
     const codegen::Target& target = *generator;
     const auto schedule = valueOf(target.bind(t.problem, text), ExitCode::Usage);
-    if (const auto reason = schedule->whyIllegal(); reason && illegal == Illegal::Refused)
+    const auto reason = schedule->whyIllegal();
+    if (reason && illegal == Illegal::Refused)
       throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
                   *reason);
     if (target.generator() == points[0].generator && schedule->text() == points[0].schedule) continue;
-    points.push_back({target.generator().str(),
-                      schedule->text(),
-                      schedule->predict(hardware.workloadOf(t.task)),
-                      {0, int(points.size())}});
+    // An illegal schedule has no estimate: it is kept so that its reason can be told.
+    const double predicted = reason ? points[0].predicted : schedule->predict(hardware.workloadOf(t.task));
+    points.push_back({target.generator().str(), schedule->text(), predicted, {0, int(points.size())}});
   }
   return tune::Landscape(std::move(points), 0);
 }
