@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
-#include <random>
 #include <thread>
 
+#include "autotune/measure/Order.h"
 #include "autotune/measure/OwnCores.h"
 #include "autotune/measure/QuietCoreSampler.h"
 
@@ -61,13 +60,9 @@ std::vector<Samples> race(const std::vector<Contestant*>& contestants, const Rac
       int(std::clamp(options.seconds / roundSeconds, double(options.minRounds), double(options.maxRounds)));
   QuietCoreSampler quiet(options.patience * options.seconds);
   std::vector<Samples> samples(runners.size());
-  std::vector<size_t> order(runners.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::mt19937 random(1);  // the same orders in every run
-  for (int round = 0; round < rounds; ++round) {
-    std::ranges::shuffle(order, random);
-    for (size_t turn : order) samples[turn].push_back(quiet.sample([&] { return runners[turn].sample(); }));
-  }
+  for (int round = 0; round < rounds; ++round)
+    for (const size_t turn : orderOfRound(runners.size(), round))
+      samples[turn].push_back(quiet.sample([&] { return runners[turn].sample(); }));
   return samples;
 }
 

@@ -1,9 +1,8 @@
 // Something whose calls can be timed, and the race that times many of them.
 //
-// Every round takes one sample of each contestant, in an order drawn anew: one that always followed another
-// with the same tensors would find them in the caches, while that one found those of a third. Before a sample
-// the contestant runs untimed, because the others have just used the caches and its threads may sleep. After
-// a contestant with spinning idle workers, the race waits until they sleep, so that they do not slow down the
+// Every round takes one sample of each contestant, in an order of its own (Order.h). Before a sample the
+// contestant runs untimed, because the others have just used the caches and its threads may sleep. After a
+// contestant with spinning idle workers, the race waits until they sleep, so that they do not slow down the
 // next contestant.
 #pragma once
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autotune/measure/Order.h"
+
 namespace normc::measure {
 
 using namespace cuda;
@@ -107,10 +109,8 @@ double CudaTimer::sample() const {
 std::vector<Samples> race(const std::vector<const CudaTimer*>& timers, int rounds) {
   std::vector<Samples> samples(timers.size());
   for (int round = 0; round < rounds; ++round)
-    for (size_t i = 0; i < timers.size(); ++i) {
-      const size_t turn = (i + round) % timers.size();
+    for (const size_t turn : orderOfRound(timers.size(), round))
       samples[turn].push_back(timers[turn]->sample());
-    }
   return samples;
 }
 

@@ -76,7 +76,7 @@ class CudaTimer {
   std::unique_ptr<Graph> graph_;
 };
 
-/// Returns the samples of all timers, taken in turn; the order rotates from round to round.
+/// Returns the samples of all timers, one of each in a round, in the order of Order.h.
 std::vector<Samples> race(const std::vector<const CudaTimer*>&, int rounds);
 
 /// Returns the median and its 95 % interval by bootstrap.

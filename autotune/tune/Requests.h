@@ -52,8 +52,8 @@ class Requests {
   Verdict gate(size_t point, Part, double seconds);
 
   /// Takes samples of all points in turns. `first`: the number of rounds before these, which determines the
-  /// rotation. `patience`: seconds for the answer, beside the wait for a quiet core; `quiet`: seconds for
-  /// that wait. `seconds`: fewer rounds are taken if they take longer, but at least one.
+  /// order (measure/Order.h). `patience`: seconds for the answer, beside the wait for a quiet core; `quiet`:
+  /// seconds for that wait. `seconds`: fewer rounds are taken if they take longer, but at least one.
   std::vector<Samples> sample(const std::vector<size_t>& points, int first, int rounds, double patience,
                               double quiet, std::optional<double> seconds);
   /// Returns the seconds of a copy with so many transfers, measured for `seconds` at most, but once.

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "autotune/measure/CudaTimer.h"
+#include "autotune/measure/Order.h"
 #include "autotune/measure/OwnCores.h"
 #include "autotune/worker/TaskProblem.h"
 #include "autotune/worker/Worker.h"
@@ -254,10 +255,8 @@ Json Bench::sample(const Json& request) {
   if (request.contains("patience")) quiet.setPatience(request["patience"]);
   for (int round = first; round < last; ++round) {
     const double start = now();
-    for (size_t i = 0; i < runners.size(); ++i) {
-      const size_t turn = (i + size_t(round)) % runners.size();
+    for (const size_t turn : measure::orderOfRound(runners.size(), round))
       samples[turn].push_back(runners[turn]->take());
-    }
     if (now() + (now() - start) > end) break;
   }
   const measure::Loops best = quiet.best();
