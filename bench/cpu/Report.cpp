@@ -1,23 +1,12 @@
 #include "bench/cpu/Report.h"
 
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 
 #include "bench/cpu/Pictures.h"
 #include "bench/cpu/ShapeTable.h"
+#include "bench/kit/Text.h"
 
 namespace normc::bench {
-namespace {
-
-void write(const std::string& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) throw std::runtime_error("cannot write " + file);
-}
-
-}  // namespace
 
 void writeReport(const std::string& folder, const std::string& command, const std::vector<Heat>& heats,
                  const Machine& machine, const std::vector<std::string>& peers) {
@@ -30,10 +19,10 @@ void writeReport(const std::string& folder, const std::string& command, const st
   nlohmann::json json = toJson(heats, machine, peers);
   for (auto& heat : json["heats"])
     for (auto& entrant : heat["entrants"]) entrant.erase("samples"), entrant.erase("to_norms");
-  write(folder + "/report.json", json.dump() + "\n");
+  writeText(folder + "/report.json", json.dump() + "\n");
   if (auto files = plot::draw(pictures(json), folder); !files)
     text += "Without pictures: " + llvm::toString(files.takeError()) + "\n";
-  write(folder + "/report.txt", text);
+  writeText(folder + "/report.txt", text);
 }
 
 }  // namespace normc::bench

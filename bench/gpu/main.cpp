@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "autotune/records/Journal.h"
@@ -15,6 +14,7 @@
 #include "bench/gpu/Sweep.h"
 #include "bench/gpu/Table.h"
 #include "bench/gpu/Trials.h"
+#include "bench/kit/Text.h"
 
 namespace normc::gpu {
 namespace {
@@ -125,7 +125,7 @@ int test(const Flags& flags) {
   Json summary = testSummary(all);
   summary["finished"] = end == TestEnd::Finished;
   if (!flags.records.empty())
-    std::ofstream(flags.records) << summary.dump() << "\n";  // a line, as table reads it
+    bench::writeText(flags.records, summary.dump() + "\n");  // a line, as table reads it
   std::printf("%s\n", summary.dump().c_str());
   if (end == TestEnd::DeviceLost) return kDeviceLost;
   if (end == TestEnd::Stopped) return kMore;
@@ -198,7 +198,7 @@ int table(const Flags& flags) {
     for (Json& record : readRecords(input)) records.push_back(std::move(record));
   const std::string text = tableOf(records);
   if (flags.out.empty()) std::printf("%s", text.c_str());
-  if (!flags.out.empty()) std::ofstream(flags.out) << text;
+  if (!flags.out.empty()) bench::writeText(flags.out, text);
   return kOk;
 }
 
@@ -222,6 +222,9 @@ int main(int argc, char** argv) {
     sub->callback([&action, run] { action = run; });
     sub->add_option("-o,--output", flags.out, "File to add the results to");
     sub->add_option("--seconds", flags.seconds, "Begin nothing new after this time");
+    return sub;
+  };
+  const auto quick = [&](CLI::App* sub) {
     sub->add_flag("--quick", flags.quick, "A few small shapes only");
     return sub;
   };
@@ -230,16 +233,16 @@ int main(int argc, char** argv) {
     return sub;
   };
   verb("facts", "Device, driver, clocks, memory", facts)->add_flag("--arch", flags.arch, "Print sm_NN alone");
-  verb("roofs", "Copy and triad from small to large", roofs);
-  verb("problems", "The problems to compile for all of this", problems);
-  verb("tasks", "What `normc tune export` is asked for, an argument a line", tasks);
-  verb("shapes", "The shapes that bench measures", shapes);
+  quick(verb("roofs", "Copy and triad from small to large", roofs));
+  quick(verb("problems", "The problems to compile for all of this", problems));
+  quick(verb("tasks", "What `normc tune export` is asked for, an argument a line", tasks));
+  quick(verb("shapes", "The shapes that bench measures", shapes));
   CLI::App* tests = packaged(verb("test", "Every kernel against the reference", test));
   tests->add_option("--threads", flags.threads,
                     "Threads that evaluate references [as many as there are, to 12]");
   tests->add_option("--only", flags.only, "Only problems with this text in them");
   tests->add_option("--summary", flags.records, "File to write the summary to");
-  CLI::App* times = packaged(verb("bench", "Kernel times beside copies of the same footprint", bench));
+  CLI::App* times = quick(packaged(verb("bench", "Kernel times beside copies of the same footprint", bench)));
   CLI::App* sweeps = verb("sweep", "Times of all candidates of a bundle, which are not judged", sweep);
   sweeps->add_option("bundle", flags.bundle, "The folder that `normc tune export` made")->required();
   sweeps->add_option("--only", flags.only, "Only problems with this text in them");
@@ -247,11 +250,11 @@ int main(int argc, char** argv) {
     sub->add_option("--hang", flags.hang, "Leave if no kernel has ended for so many seconds [60]");
   times->add_option("--rounds", flags.rounds, "Samples of each [15]")->check(CLI::Range(3, 1000));
   times->add_flag("--even-wrong", flags.evenWrong, "Time what the gate refuses, too");
-  times
-      ->add_option("--tuned", flags.records,
-                   "The records of a bundle; what won there is timed beside the default")
-      ->needs(times->add_option("--bundle", flags.bundle, "The bundle's folder"));
-  packaged(verb("enqueue", "Host time of one call", enqueue));
+  CLI::Option* const tuned = times->add_option(
+      "--tuned", flags.records, "The records of a bundle; what won there is timed beside the default");
+  CLI::Option* const bundle = times->add_option("--bundle", flags.bundle, "The bundle's folder");
+  tuned->needs(bundle), bundle->needs(tuned);
+  quick(packaged(verb("enqueue", "Host time of one call", enqueue)));
   packaged(verb("graph", "A hundred calls captured, and the same bits", graph));
   verb("table", "The page of all results", table)->add_option("inputs", flags.inputs, "Files of results");
   CLI11_PARSE(app, argc, argv);

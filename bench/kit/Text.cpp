@@ -2,6 +2,8 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <fstream>
+#include <stdexcept>
 
 namespace normc::bench {
 
@@ -21,6 +23,13 @@ nlohmann::json toJson(const measure::Ratio& ratio) {
 nlohmann::json inMicroseconds(const measure::Samples& samples) {
   const measure::Ratio m = measure::pairedRatio(samples, measure::Samples(samples.size(), 1e-6));
   return {{"median", m.value}, {"low", m.low}, {"high", m.high}};
+}
+
+void writeText(const std::string& file, const std::string& text) {
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) throw std::runtime_error("cannot write " + file);
 }
 
 }  // namespace normc::bench

@@ -17,4 +17,7 @@ nlohmann::json toJson(const measure::Ratio&);
 /// {"median", "low", "high"}: the median in microseconds, and the interval of its bootstrap.
 nlohmann::json inMicroseconds(const measure::Samples&);
 
+/// Writes the file. Throws std::runtime_error if not all of the text can be written.
+void writeText(const std::string& file, const std::string& text);
+
 }  // namespace normc::bench

@@ -242,12 +242,16 @@ TEST_F(RecordsVerb, ImportAppendsAndKeepsWhatItCannotRead) {
 TEST_F(RecordsVerb, VerifyMeasuresAgainAndAddsWhatItFinds) {
   tune::Record foreign = choice(8);
   foreign.device.name = "another";
-  writeRecords("db.jsonl", {choice(32), foreign});
+  tune::Record device = choice(16);
+  device.device.arch = "sm_90";
+  writeRecords("db.jsonl", {choice(32), foreign, device});
   const Outcome o = normc({"records", "verify", "db.jsonl", "--wait", "100ms", "--json"});
   EXPECT_TRUE(o.code == 0 || o.code == 1) << o.err;  // the result of the race depends on the machine
   const auto json = o.json();
-  EXPECT_EQ(json["choices"].size(), 2u);
-  EXPECT_EQ(json["not_measured"], 1);
+  EXPECT_EQ(json["choices"].size(), 3u);
+  EXPECT_EQ(json["not_measured"], 2);
+  EXPECT_TRUE(contains(json["choices"].dump(), "not measured: made on another device")) << json;
+  EXPECT_TRUE(contains(json["choices"].dump(), "not measured: code for sm_90 does not run here")) << json;
   EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"verify\""));
   EXPECT_EQ(o.code == 1, json["slower"] == 1);
 }
@@ -317,6 +321,20 @@ TEST_F(RecordsVerb, VerifyFindsANormOfAFileByItsHash) {
                        "not measured: its mine (hash " + hash + ") is another than that of --norm (hash "));
   const std::string measured = verdict({"--norm", "changed.norm", "--norm", "mine.norm"});
   EXPECT_TRUE(measured == "won" || measured == "tie" || measured == "slower") << measured;
+}
+
+TEST_F(RecordsVerb, RecordsWithoutAMeasurementAreNeitherDrawnNorShown) {
+  write("empty.jsonl", "");
+  for (const auto& [command, use] : {std::pair<std::vector<std::string>, const char*>{
+                                         {"records", "plot", "empty.jsonl", "-o", "plots"}, "draw"},
+                                     {{"records", "report", "empty.jsonl", "-o", "page.html"}, "show"}}) {
+    const Outcome o = normc(command);
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, std::string("the records hold nothing to ") + use +
+                                    "\n  hint: normc tune NORM --records FILE makes some"))
+        << o.err;
+  }
+  EXPECT_EQ(files(), std::vector<std::string>{"empty.jsonl"});
 }
 
 TEST_F(RecordsVerb, PlotDrawsOrSaysWhatItNeeds) {

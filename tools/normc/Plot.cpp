@@ -8,6 +8,7 @@
 #include "autotune/records/Standing.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
+#include "tools/normc/RecordFiles.h"
 #include "tools/plot/Gnuplot.h"
 
 namespace normc::cli {
@@ -92,28 +93,28 @@ std::string plotScript(const tune::Database& all, const std::string& picture) {
 
 ExitCode plotRecords(const tune::Database& all, const std::string& given, const std::vector<NamedFile>& read,
                      Output& out) {
+  std::vector<plot::Picture> pictures;
+  for (const std::string name : {"landscape", "features", "roofline"}) {
+    const std::string script = plotScript(all, name);
+    if (script.empty()) continue;
+    const size_t axes = script.find("set title");
+    pictures.push_back({name, script.substr(0, axes), script.substr(axes)});
+  }
+  if (pictures.empty()) throw nothingTo("draw");
   if (!plot::isThere())
     throw refused("pictures are drawn by gnuplot, which is not on the PATH",
                   "on Debian: apt-get install gnuplot-nox");
   const std::string folder = given.empty() ? "." : given;
   std::error_code none;
   fs::create_directories(folder, none);
-  std::vector<plot::Picture> pictures;
-  for (const std::string name : {"landscape", "features", "roofline"}) {
-    const std::string script = plotScript(all, name);
-    if (script.empty()) continue;
+  for (const plot::Picture& picture : pictures)
     for (const char* ending : {".svg", ".png"}) {
-      const std::string picture = folder + "/" + name + ending;
-      requireOwnFile({"the picture", picture}, read);
-      requireWritable(picture);
+      const std::string file = folder + "/" + picture.name + ending;
+      requireOwnFile({"the picture", file}, read);
+      requireWritable(file);
     }
-    const size_t axes = script.find("set title");
-    pictures.push_back({name, script.substr(0, axes), script.substr(axes)});
-  }
   auto files = plot::draw(pictures, folder);
   if (!files) throw refused(llvm::toString(files.takeError()));
-  if (files->empty())
-    throw refused("the records hold nothing to draw", "normc tune NORM --records FILE makes some");
   if (out.json)
     out.result({{"files", *files}});
   else

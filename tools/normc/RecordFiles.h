@@ -22,4 +22,9 @@ inline void noteFlaws(const std::string& file, const tune::Counts& counts, Outpu
   if (counts.damaged || counts.newer || counts.torn) out.note(file + ": " + counts.text());
 }
 
+/// The Failure of records without a measurement. `use`: "draw".
+inline Failure nothingTo(const std::string& use) {
+  return refused("the records hold nothing to " + use, "normc tune NORM --records FILE makes some");
+}
+
 }  // namespace normc::cli

@@ -10,6 +10,7 @@
 #include "autotune/records/Standing.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Page.h"
+#include "tools/normc/RecordFiles.h"
 
 namespace normc::cli {
 namespace {
@@ -159,11 +160,10 @@ std::string recordsPage(const tune::Database& all) {
 ExitCode reportRecords(const tune::Database& all, const std::string& path, const std::vector<NamedFile>& read,
                        std::ostream& said, Output& out) {
   if (path.empty()) throw usage("normc records report needs the name of the page to write", "-o report.html");
+  const std::string text = recordsPage(all);
+  if (text.empty()) throw nothingTo("show");
   requireOwnFile({"the page", path}, read);
   requireWritable(path);
-  const std::string text = recordsPage(all);
-  if (text.empty())
-    throw refused("the records hold nothing to show", "normc tune NORM --records FILE makes some");
   writeFile(path, text);
   if (out.json)
     out.result({{"file", path}, {"records", all.counts.records}});

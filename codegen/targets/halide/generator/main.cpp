@@ -35,6 +35,13 @@ std::string version() {
   return text.str();
 }
 
+void write(const std::string& file, const std::string& text) {
+  std::ofstream stream(file);
+  stream << text;
+  stream.close();
+  if (!stream) throw std::runtime_error("cannot write " + file);
+}
+
 void answer(const Request& request, const std::string& path) {
   const auto start = std::chrono::steady_clock::now();
   const Halide::Target target = targetOf(request.target);
@@ -70,7 +77,7 @@ void answer(const Request& request, const std::string& path) {
   if (auto file = files.find(request.emit); file != files.end())
     compile(functions, target, file->second, path);
   else
-    std::ofstream(path) << text.str();
+    write(path, text.str());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   nlohmann::json facts{{"schema", kSchema},
                        {"halide", version()},
