@@ -218,8 +218,8 @@ Value SlabLowering::probeRun(ProbeOp op, const Coordinates& at) {
   best = l_.when(atLeast(4), best, [&] { return meanOf(4, 0); });
   const int64_t width = probeWidth_;
   if (width == 1) return best[0];
-  best = l_.when(atLeast(width), best, [&] { return meanOf(1, width); });
-  best = l_.when(atLeast(4 * width), best, [&] { return meanOf(4, width); });
+  for (const int64_t parts : {1, 2, 4})
+    best = l_.when(atLeast(parts * width), best, [&] { return meanOf(parts, width); });
   return l_.when(atLeast(kLongRun), best, [&] {
     return Values{shareOf(horizontal(l_.middle(asked(4, width))), 1.0 / double(width))};
   })[0];
@@ -236,7 +236,8 @@ Value SlabLowering::probedSum(ProbeOp op, Coordinates at, double& share) {
   if (!f_.featuresLast() || !slab_.isPer(Axis::Row) || probeWidth_ == 1) return {};
   auto length = Loops::constant(runWidth());
   if (!length || *length < probeWidth_) return {};
-  int64_t parts = op.getWhole() ? *length / probeWidth_ : *length < 4 * probeWidth_ ? 1 : 4;
+  const int64_t vectors = *length / probeWidth_;
+  const int64_t parts = op.getWhole() ? vectors : vectors < 2 ? 1 : vectors < 4 ? 2 : 4;
   Values values;
   for (int64_t i = 0; i < parts; ++i) {
     at.feature = l_.add(runBegin_, spot(l_, l_.index(*length), i, parts, probeWidth_));

@@ -40,6 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"layer_norm:forward@f32[*x150528]", {1, 2, 150528}},
                     Case{"layer_norm:forward@f32[*x*]", {1, 2, 150528}},
                     Case{"layer_norm:forward@f32[*x*]", {1, 3, 1000}},
+                    Case{"group_norm:forward@f32[*x508]{groups=4}", {1, 33, 508}},
                     Case{"instance_norm:forward@f32[*x3x*]{layout=channels_first}", {2, 50176, 3}},
                     Case{"instance_norm:forward@f32[*x*x24]", {2, 4096, 24}},
                     Case{"group_norm_segment:forward@f32[*x8x*]{groups=2,layout=channels_first}",

@@ -2,13 +2,16 @@
 // seeds.
 //
 //   normc_judge_random FROM TO [STEP]
+//   normc_judge_random show SEED [ISA]
 //
 // The programs of the seeds FROM, FROM + STEP, ... below TO: norms with any legal mix of clauses, two of nine
 // with codes or pairs, in any type, layout and entry, with a random schedule, for the instruction sets of
 // this machine. Several with other FROM and the same STEP can run side by side. Of a fault the smallest
-// program that still has one is printed. The last line counts.
+// program that still has one is printed. The last line counts. `show` prints a program, that of another
+// machine if the name of an instruction set follows.
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "tests/end_to_end/Smaller.h"
 
@@ -26,9 +29,22 @@ std::optional<Entry> entryOf(uint64_t seed) {
   return seed % 10 == 3 ? std::optional(Entry::InferBackward) : std::nullopt;
 }
 
+int show(uint64_t seed, const char* given) {
+  auto isa = codegen::cpu::findIsa(given ? given : seed % 2 ? hostIsa().name : "x86-64-v3");
+  if (!isa) {
+    std::fprintf(stderr, "normc_judge_random: %s\n", llvm::toString(isa.takeError()).c_str());
+    return 2;
+  }
+  const Drawn d = draw(seed, *isa, entryOf(seed), drawingOf(seed));
+  std::printf("%s, %lld features\n", textOf(d, *isa).c_str(), (long long)d.features);
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count > 2 && std::string_view(arguments[1]) == "show")
+    return show(std::strtoull(arguments[2], nullptr, 10), count > 3 ? arguments[3] : nullptr);
   if (count < 3) {
     std::fprintf(stderr,
                  "normc_judge_random: FROM and TO are missing; usage: normc_judge_random FROM TO [STEP]\n");
