@@ -78,16 +78,30 @@ Applied constantStatistics(const Call& call) {
 }
 
 // A kernel may take h from residual_out as it was stored, for y but not for the statistics. Returns the
-// magnitude of that rounding in u.
-static double errorOfStream(const Call& call, const Prepared& prepared, At at) {
-  const double h = prepared.h[at.element].value;
+// magnitudes of that rounding in u, in units of the granted error; empty if h is not rounded.
+static std::vector<double> errorsOfStream(const Call& call, const Prepared& prepared) {
   const DType stored = call.types.stream;
-  if (!call.spec.hasStream() || bytes(stored) >= bytes(call.problem.statistics()) || !std::isfinite(h))
-    return 0;
-  const double error = ulp(h, stored) / 2 / call.unit();
-  if (!call.spec.pre) return error;
-  // The factor of `pre` is computed from the same values.
-  return 2 * error * prepared.factor[at.element / (call.features / call.preGroups)].value;
+  if (!call.spec.hasStream() || bytes(stored) >= bytes(call.problem.statistics())) return {};
+  std::vector<double> errors;
+  for (const Tracked h : prepared.h)
+    errors.push_back(std::isfinite(h.value) ? ulp(h.value, stored) / 2 / call.unit() : 0);
+  if (!call.spec.pre) return errors;
+  // u = h r with r = (mean h^2 + eps)^-1/2, hence du = r dh - u r^2 mean(h dh): of h itself r (1 - w) dh with
+  // w = h^2 r^2 / width, w of it if only r is made of stored values, and all of it if r is not.
+  const int64_t width = call.features / call.preGroups;
+  for (size_t first = 0; first < errors.size(); first += size_t(width)) {
+    const double r = prepared.factor[first / size_t(width)].value, share = r * r / double(width);
+    double products = 0;
+    for (size_t i = first; i < first + size_t(width); ++i)
+      if (errors[i] > 0) products += std::abs(prepared.h[i].value) * errors[i];
+    for (size_t i = first; i < first + size_t(width); ++i) {
+      if (errors[i] == 0) continue;
+      const double h = std::abs(prepared.h[i].value), own = r * errors[i], w = h * h * share;
+      const double ofOthers = r * h * share * (products - h * errors[i]);
+      errors[i] = std::max(own, ofOthers + own * std::max(w, 1 - w));
+    }
+  }
+  return errors;
 }
 
 double beyondTheBinade(const Call& call, Tracked value, DType stored) {
@@ -97,21 +111,19 @@ double beyondTheBinade(const Call& call, Tracked value, DType stored) {
 
 void publishOutputs(const Call& call, const Prepared& prepared, const Applied& applied, Outputs& outputs) {
   Values x0(prepared.u.size()), stream(call.spec.hasStream() ? x0.size() : 0);
-  std::vector<bool> moved(x0.size());  // by the error of the stream
+  const std::vector<double> ofStream = errorsOfStream(call, prepared);
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
     if (!stream.empty()) stream[i] = prepared.h[i];
     Tracked u = prepared.u[i];
-    const double error = errorOfStream(call, prepared, {i, row, feature});
-    u.magnitude += error;
-    moved[i] = error > 0;
+    if (!ofStream.empty()) u.magnitude += ofStream[i];
     x0[i] = (u - applied.c[k]) * applied.s[k];
   });
   Values y = outputValues(call, std::move(x0), applied.r, applied.shift);
   const bool rounds = call.problem.roundsBeforeAffine();
+  const auto moved = [&](size_t i) { return rounds || (!ofStream.empty() && ofStream[i] > 0); };
   for (size_t i = 0; i < y.size(); ++i)
-    if ((moved[i] || rounds) && !call.spec.quantize)
-      y[i].magnitude += beyondTheBinade(call, y[i], call.types.output);
+    if (moved(i) && !call.spec.quantize) y[i].magnitude += beyondTheBinade(call, y[i], call.types.output);
   if (call.spec.quantize) {
     publishCodes(call, y, outputs);
   } else {

@@ -54,10 +54,11 @@
 //
 // in which x phi and r may cancel: their sum is rounded relative to itself. A stream is stored in a type of
 // its own, and a kernel may take h from it for y, though not for the statistics: where that type is narrower,
-// an h of y has half an ulp of it in addition, twice that behind `pre`, whose factor is made of the same
-// values. Where that moves y into the next binade, its own store rounds by half an ulp of that one. In
-// backward h is residual_out as it was stored: exact. Inputs of a wider type are rounded when they are
-// loaded, an eighth of their value as above.
+// an h of y has half an ulp of it in addition. Behind `pre` the factor r = (mean h^2 + eps)^-1/2 may be made
+// of such values too, so h r has what its derivative makes of half an ulp of each h of the group. Where that
+// moves y into the next binade, its own store rounds by half an ulp of that one. In backward h is
+// residual_out as it was stored: exact. Inputs of a wider type are rounded when they are loaded, an eighth of
+// their value as above.
 //
 // With `round=normalized` x0 is rounded to the type of the data. What its error may reach is rounded too:
 // where that is another neighbour, the difference, a unit of the type, is in the magnitude of x0. It moves y

@@ -245,6 +245,45 @@ TEST(ReferenceAroundMagnitude, AStreamOfANarrowTypeMayBeReadAgain) {
               << spec.name << " on " << name(input) << (fromStream ? " from the stream" : "");
 }
 
+// The stored values of a group make its factor as well: the rounding of a large one moves them all.
+TEST(ReferenceAroundMagnitude, BehindPreAStreamMovesTheFactorOfItsGroup) {
+  Spec spec = batchNorm();
+  spec.pre = Spec::Pre{};
+  spec.residual = Spec::Residual{};
+  const Extents extents{1, 4, 2};
+  // In bf16 the error of 256 is 2^-8 of it, that of 1.9921875 only 2^-9.
+  const Vector h = {256, 1.9921875, 1, 3, -2, 0.5, 1.5, -1};
+  const auto outputs = [&](DType stream) {
+    Layer layer(spec, extents);
+    layer.problem.data = DType::BF16, layer.problem.params = DType::F32;
+    layer.problem.output = DType::F32;
+    layer.problem.stream = stream;
+    layer.call.scale = {1, 1}, layer.call.bias = {0, 0}, layer.call.residual = Vector(h.size(), 0);
+    return layer.forward(h).outputs;
+  };
+  const auto rounded = outputs(DType::BF16), whole = outputs(DType::F32);
+  constexpr double kUnit = 0x1p-21;  // in which magnitudes count other errors than those of f32
+  for (size_t i = 0; i < h.size(); ++i) {
+    const size_t other = i ^ 1;
+    const auto factor = [&](double own, double beside) {
+      return 1 / std::sqrt((own * own + beside * beside) / 2 + spec.pre->epsilon);
+    };
+    double most = 0;  // with h, its factor, or both of stored values
+    for (const double a : {-0.5, 0.5})
+      for (const double b : {-0.5, 0.5}) {
+        const double own = h[i] + a * ulp(h[i], DType::BF16),
+                     beside = h[other] + b * ulp(h[other], DType::BF16);
+        const double r = factor(h[i], h[other]), stored = factor(own, beside);
+        for (const double u : {own * r, h[i] * stored, own * stored})
+          most = std::max(most, std::abs(u - h[i] * r));
+      }
+    const double rstd = whole.at("saved.rstd").value[i % 2];
+    const double granted = (rounded.at("y").magnitude[i] - whole.at("y").magnitude[i]) * kUnit / rstd;
+    EXPECT_GE(granted, most * 0.95) << i;
+    EXPECT_LE(granted, most * 1.05) << i;
+  }
+}
+
 TEST(ReferenceAroundMagnitude, MistakesFail) {
   for (const Spec& spec : specs()) {
     SCOPED_TRACE(spec.name);
