@@ -63,6 +63,10 @@ class BoundTarget {
   /// Returns the search spaces for a call, one for each strategy. They contain the defaults, or legal points
   /// next to them.
   virtual std::vector<KnobSpace> knobs(const Workload&) = 0;
+  /// Calls `visit` with each legal schedule of a space and the places of its values, those of the last knob
+  /// the fastest. No text is made of the others, of which there may be a million.
+  virtual void forEachLegal(const KnobSpace&,
+                            llvm::function_ref<void(const BoundSchedule&, llvm::ArrayRef<int>)> visit) = 0;
 
   /// Returns why a text is not a legal schedule for the problem; nothing if it is legal.
   std::optional<std::string> whyIllegal(llvm::StringRef schedule);

@@ -1,7 +1,7 @@
 // All legal schedules of a problem, of every generator, as a landscape.
 //
 // The bound target gives the values of knobs, legality and predictions; this file does not know the meaning
-// of a knob. The text of a schedule is parsed once.
+// of a knob.
 #pragma once
 
 #include "autotune/search/Landscape.h"
@@ -17,8 +17,5 @@ Result<Landscape> landscapeOf(const std::vector<codegen::TargetPtr>& generators,
 
 /// Returns the schedule that a package without tuning uses for these sizes. Requires that the target has one.
 std::string defaultFor(codegen::BoundTarget&, const codegen::Workload&);
-
-/// Returns the text of one point of a space.
-std::string scheduleAt(const codegen::KnobSpace&, const std::vector<int>& places);
 
 }  // namespace normc::tune

@@ -51,4 +51,14 @@ llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::Ar
   return llvm::Error::success();
 }
 
+void setKnob(llvm::ArrayRef<Knob> knobs, llvm::StringRef name, int64_t value) {
+  for (const Knob& knob : knobs)
+    if (knob.name == name) {
+      if (knob.number)
+        *knob.number = value;
+      else
+        *knob.flag = value != 0;
+    }
+}
+
 }  // namespace normc::codegen

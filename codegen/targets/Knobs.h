@@ -20,5 +20,7 @@ std::string scheduleText(Strategy, llvm::ArrayRef<Knob>);
 /// the legal values.
 llvm::Error parseScheduleText(llvm::StringRef text, Strategy&, llvm::ArrayRef<Strategy>,
                               llvm::ArrayRef<Knob>);
+/// Sets one of the knobs, a flag to 0 or 1.
+void setKnob(llvm::ArrayRef<Knob>, llvm::StringRef name, int64_t value);
 
 }  // namespace normc::codegen

@@ -17,6 +17,26 @@ class TypedTarget : public BoundTarget, public std::enable_shared_from_this<Boun
     return std::make_unique<TypedSchedule>(this->shared_from_this(), std::move(*schedule));
   }
 
+  void forEachLegal(const KnobSpace& space,
+                    llvm::function_ref<void(const BoundSchedule&, llvm::ArrayRef<int>)> visit) override {
+    const auto bound = this->shared_from_this();
+    Schedule schedule = llvm::cantFail(read(space.strategy));
+    std::vector<int> places(space.knobs.size());
+    for (const KnobValues& knob : space.knobs) setKnob(schedule, knob.name, knob.values[0]);
+    size_t changed = 0;
+    do {
+      if (!bound->whyIllegal(schedule)) visit(TypedSchedule(bound, schedule), places);
+      // The next combination: the last knob that has another value, and the first value of those behind it.
+      for (changed = space.knobs.size(); changed-- > 0;) {
+        const KnobValues& knob = space.knobs[changed];
+        const bool hasNext = ++places[changed] < int(knob.values.size());
+        if (!hasNext) places[changed] = 0;
+        setKnob(schedule, knob.name, knob.values[size_t(places[changed])]);
+        if (hasNext) break;
+      }
+    } while (changed < space.knobs.size());
+  }
+
   // Defaults; a target with several kinds of kernels, or with differing devices, replaces them.
   std::string family(const Schedule&) { return {}; }
   std::optional<std::string> fallback(const Schedule&) { return std::nullopt; }

@@ -155,10 +155,44 @@ TEST(Space, AKnobThatDoesNothingForTheCallHasOneValue) {
   }
 }
 
-TEST(Space, TheTextOfAPointNamesItsKnobs) {
-  const codegen::KnobSpace space{"streamed", {{"rows", {1, 2, 4}}, {"fast", {0, 1}, true}, {"grain", {8}}}};
-  EXPECT_EQ(scheduleAt(space, {2, 0, 0}), "streamed,rows=4,grain=8");
-  EXPECT_EQ(scheduleAt(space, {0, 1, 0}), "streamed,rows=1,fast,grain=8");
+/// Returns the text of one point of a space.
+std::string textAt(const codegen::KnobSpace& space, const std::vector<int>& places) {
+  std::string text = space.strategy;
+  for (size_t i = 0; i < space.knobs.size(); ++i) {
+    const codegen::KnobValues& knob = space.knobs[i];
+    const int64_t value = knob.values[size_t(places[i])];
+    if (knob.flag && !value) continue;
+    text += "," + knob.name + (knob.flag ? "" : "=" + std::to_string(value));
+  }
+  return text;
+}
+
+TEST(Space, HasEachLegalPointOfTheProductOnce) {
+  for (const char* name : {"x86-64-v3", "sm_80"})
+    for (const TargetPtr& generator : generatorsOf(name)) {
+      const Problem problem = problemOf("layer_norm:backward@f32[*x96]");
+      const auto bound = generator->bind(problem);
+      for (codegen::KnobSpace space : bound->knobs(workloadOf(problem, 64))) {
+        for (codegen::KnobValues& knob : space.knobs)  // or there would be too many
+          if (knob.values.size() > 2) knob.values = {knob.values.front(), knob.values.back()};
+        std::vector<std::pair<std::string, std::vector<int>>> points, legal;
+        bound->forEachLegal(space, [&](const codegen::BoundSchedule& schedule, llvm::ArrayRef<int> places) {
+          points.emplace_back(schedule.text(), places.vec());
+        });
+        size_t product = 1;
+        for (const codegen::KnobValues& knob : space.knobs) product *= knob.values.size();
+        for (size_t point = 0; point < product; ++point) {
+          std::vector<int> places(space.knobs.size());
+          size_t rest = point;
+          for (size_t knob = space.knobs.size(); knob-- > 0; rest /= space.knobs[knob].values.size())
+            places[knob] = int(rest % space.knobs[knob].values.size());
+          const auto schedule = llvm::cantFail(bound->parse(textAt(space, places)));
+          if (!schedule->whyIllegal()) legal.emplace_back(schedule->text(), places);
+        }
+        EXPECT_FALSE(legal.empty()) << name << " " << generator->generator().str() << " " << space.strategy;
+        EXPECT_EQ(points, legal) << name << " " << generator->generator().str() << " " << space.strategy;
+      }
+    }
 }
 
 TEST(Space, AProblemWithoutAScheduleSaysWhy) {

@@ -47,6 +47,8 @@ struct Schedule {
 
 /// Reads the printed form. An error names the part that is wrong.
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
+/// Sets a knob by its name in the text.
+void setKnob(Schedule&, llvm::StringRef name, int64_t value);
 
 /// The largest `grain`: no task has more rows, or features of a row.
 constexpr int64_t kMostGrain = int64_t(1) << 40;

@@ -40,6 +40,12 @@ llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
   return schedule;
 }
 
+void setKnob(Schedule& s, llvm::StringRef name, int64_t value) {
+  int64_t prefetch = s.prefetch.knob();
+  codegen::setKnob(knobsOf(s, prefetch), name, value);
+  s.prefetch = Prefetch::fromKnob(prefetch);
+}
+
 //===-- What is read again ----------------------------------------------------------===//
 
 /// Returns the X-sized tensors of a phase, once for every sweep that reads them, and again for their mates.

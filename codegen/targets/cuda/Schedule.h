@@ -63,6 +63,8 @@ struct Schedule {
   std::string text() const;
 };
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text);
+/// Sets a knob by its name in the text.
+void setKnob(Schedule&, llvm::StringRef name, int64_t value);
 
 /// The properties of a planned kernel that legality and defaults depend on.
 struct KernelTraits {

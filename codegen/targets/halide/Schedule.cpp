@@ -17,6 +17,8 @@ static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
           {"scalar_tail", nullptr, &s.scalarTail}};
 }
 
+void setKnob(Schedule& s, llvm::StringRef name, int64_t value) { codegen::setKnob(knobsOf(s), name, value); }
+
 std::string Schedule::text() const {
   Schedule copy = *this;
   return scheduleText(strategy, knobsOf(copy));

@@ -34,6 +34,8 @@ struct Schedule {
 
 /// Reads the printed form. Errors name the part that is wrong.
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef);
+/// Sets a knob by its name in the text.
+void setKnob(Schedule&, llvm::StringRef name, int64_t value);
 
 /// Returns why the schedule cannot be generated for this problem, with the numbers; nothing if it can.
 std::optional<std::string> whyIllegal(const Problem&, const Schedule&, const cpu::Isa&);
