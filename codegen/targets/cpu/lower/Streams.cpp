@@ -31,6 +31,8 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
   int64_t together = slab_.getHead() ? *slab_.getHead() : s.rowsTogether(steps_.rows);
+  // The rows of the head are few, and their middle takes many operations: one vector of each is a step.
+  llvm::SaveAndRestore vectors(steps_.unroll, slab_.getHead() ? 1 : steps_.unroll);
   const int64_t columns = steps_.large ? kStreamTile : kCachedTile;
   l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
     llvm::SaveAndRestore begins(runBegin_, tile);
