@@ -4,11 +4,6 @@
 
 namespace normc::measure {
 
-std::string_view name(Policy policy) {
-  constexpr std::string_view names[] = {"warm", "cold", "pipeline"};
-  return names[int(policy)];
-}
-
 std::optional<Policy> findPolicy(std::string_view text) {
   for (const Policy policy : {Policy::Warm, Policy::Cold, Policy::Pipeline})
     if (text == name(policy)) return policy;

@@ -2,6 +2,8 @@
 // another, so a record holds the policy.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -13,7 +15,8 @@ enum class Policy {
   Cold,      ///< buffers in turn, together more than twice the last cache, so that nothing is found in it
   Pipeline,  ///< as Warm, and the time includes a read of the output
 };
-std::string_view name(Policy);
+inline constexpr std::array<std::string_view, 3> kPolicyNames{"warm", "cold", "pipeline"};
+inline std::string_view name(Policy policy) { return kPolicyNames[size_t(policy)]; }
 std::optional<Policy> findPolicy(std::string_view name);
 
 /// Returns the number of sets of buffers that a policy needs if one set takes `bytesOfSet`: at least 1, and

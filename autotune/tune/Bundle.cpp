@@ -106,8 +106,7 @@ Task taskOf(const Json& json) {
             wholeOf(json, "features", 1, kMostElements),
             wholeOf(json, "threads", 0, kMostThreads),
             json.at("policy")};
-  if (task.rows > kMostElements / task.features / task.segments)
-    throw BadValue{task.text() + " has more than 2^33 elements"};
+  if (const std::string why = whyTooLarge(task); !why.empty()) throw BadValue{why};
   if (!measure::findPolicy(task.policy))
     throw BadValue{"policy is " + task.policy + "; it must be warm, cold or pipeline"};
   return task;

@@ -12,6 +12,11 @@ namespace normc::tune {
 static constexpr int64_t kRowStep = 256;
 static constexpr int64_t kLeastOfX = int64_t(12) << 20;
 
+std::string whyTooLarge(const Task& task) {
+  if (task.rows <= kMostElements / task.features / task.segments) return {};
+  return task.text() + " has more than 2^33 elements";
+}
+
 double secondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

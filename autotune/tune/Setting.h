@@ -11,6 +11,8 @@ namespace normc::tune {
 
 /// The most elements of x in a task.
 inline constexpr int64_t kMostElements = int64_t(1) << 33;
+/// Returns why a task has too many elements; empty: it does not.
+std::string whyTooLarge(const Task&);
 /// The most threads of a task. No machine has as many, and each takes memory of a worker.
 inline constexpr int64_t kMostThreads = 1 << 16;
 

@@ -160,9 +160,8 @@ normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request
   tune::Task& t = task.setting.task;
   t.rows = request.rows, t.segments = std::max<int64_t>(request.segments, 1), t.threads = request.threads;
   t.policy = request.policy ? request.policy : "warm";
-  if (t.segments > tune::kMostElements / t.features || t.rows > tune::kMostElements / t.features / t.segments)
-    return fail(NORMC_INVALID_ARGUMENT, "request.rows is ", request.rows, ": ", t.text().c_str(),
-                " has more than 2^33 elements");
+  if (const std::string why = tune::whyTooLarge(t); !why.empty())
+    return fail(NORMC_INVALID_ARGUMENT, "request.rows is ", request.rows, ": ", why.c_str());
   return NORMC_OK;
 }
 

@@ -169,13 +169,20 @@ static void bulkTo(Thread& t, std::byte* to, std::byte* mbarrier, const std::byt
   settle(*t.run, *m);
 }
 
+/// Bulk copies have whole pieces of 16 bytes.
+static void requirePieces(Thread& t, uint32_t bytes, uint32_t site) {
+  constexpr uint32_t kPiece = 16;
+  if (bytes % kPiece)
+    t.run->scheduler->fail(t, Fault::Misaligned,
+                           "copies " + std::to_string(bytes) + " bytes; a bulk copy needs a multiple of " +
+                               std::to_string(kPiece),
+                           site);
+}
+
 /// `blocks`: a mask of the ranks in the cluster that receive the copy; 0: only the block of `to`.
 static void emuBulk(Thread* t, std::byte* to, std::byte* mbarrier, std::byte* from, uint32_t bytes,
                     uint32_t blocks, uint32_t toSite, uint32_t fromSite) {
-  if (bytes % 16)
-    t->run->scheduler->fail(*t, Fault::Misaligned,
-                            "copies " + std::to_string(bytes) + " bytes; a bulk copy needs a multiple of 16",
-                            toSite);
+  requirePieces(*t, bytes, toSite);
   if (bytes == 0) return;
   access(*t, from, bytes, fromSite, Site::Read | Site::Copied);
   Block* target = blockHolding(*t, to);
@@ -210,10 +217,7 @@ static void emuStoreAsync(Thread* t, std::byte* to, std::byte* mbarrier, uint64_
 
 static void emuBulkStore(Thread* t, std::byte* to, std::byte* from, uint32_t bytes, uint32_t toSite,
                          uint32_t fromSite) {
-  if (bytes % 16)
-    t->run->scheduler->fail(*t, Fault::Misaligned,
-                            "copies " + std::to_string(bytes) + " bytes; a bulk copy needs a multiple of 16",
-                            toSite);
+  requirePieces(*t, bytes, toSite);
   if (bytes == 0) return;
   access(*t, from, bytes, fromSite, Site::Read);
   access(*t, to, bytes, toSite, Site::Write);

@@ -105,6 +105,12 @@ Value SlabLowering::headEnd(Value begin, Value end, int64_t head) {
   return loop.getResult(0);
 }
 
+Value SlabLowering::sumOfRows(ArrayRef<Value> rows) {
+  const bool robust =
+      slab_.getHead() && int64_t(rows.size()) == int64_t(*slab_.getHead()) && !f_.kernel().hasMask();
+  return robust ? l_.scale(l_.middle(rows), double(rows.size())) : l_.tree(rows);
+}
+
 Values SlabLowering::regionCode(Block& body, IRMapping& values,
                                 llvm::function_ref<bool(Operation&)> isNeeded) {
   for (Operation& op : body.without_terminator())

@@ -84,6 +84,10 @@ class SlabLowering {
   /// Returns one past the last valid row of the head in [begin, end) in that order; `end` if there are fewer.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);
 
+  /// Returns the sum of what rows add to a partial. Of all rows of the head, whose mean is the shift
+  /// estimate, it is their middle times their number: no single row may move the estimate.
+  mlir::Value sumOfRows(llvm::ArrayRef<mlir::Value> rows);
+
   static mlir::Value mapped(mlir::Value v, const mlir::IRMapping& values) { return values.lookup(v); }
   /// Clones an elementwise operation on mapped values. The copy works on vectors if one operand is a vector;
   /// otherwise it stays a scalar that all lanes share.

@@ -40,7 +40,7 @@ int64_t bytesOfZeros(const Kernel& kernel, const Operand& operand, const Sizes& 
 /// a page before they know the whole address. So vectors at the offset of x share its sets of the first-level
 /// cache, and a load waits for an unrelated store just before it. Vectors of at least `kApart` bytes begin
 /// half a page behind x, and every second one a quarter further. Results do not depend on it.
-inline constexpr int64_t kBehindX = kPage / 2, kApart = kPage / 4;
+inline constexpr int64_t kBehindX = kPage / 2;
 
 /// Returns the bytes that a workspace should have beyond `needed`, because it may begin at any address.
 int64_t spareBytes(const Kernel& kernel, int64_t needed);

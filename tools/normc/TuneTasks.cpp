@@ -52,7 +52,8 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   if (flags.request.inputs.empty())
     throw usage("normc tune needs a norm",
                 "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
-  for (const std::string& policy : flags.policies) wordOf("--policy", policy, {"warm", "cold", "pipeline"});
+  for (const std::string& policy : flags.policies)
+    wordOf("--policy", policy, {measure::kPolicyNames.begin(), measure::kPolicyNames.end()});
   if (threads > tune::kMostThreads)
     throw usage("--threads is '" + std::to_string(threads) + "'; it must be " +
                 std::to_string(tune::kMostThreads) + " or less");
@@ -74,10 +75,10 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
         tune::Task task{
             problem.parts(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
             policy};
-        if (task.rows > tune::kMostElements / task.features / task.segments)
+        if (const std::string why = tune::whyTooLarge(task); !why.empty())
           throw usage((segments > rows ? "--segments is '" + std::to_string(segments)
                                        : "--rows is '" + std::to_string(rows)) +
-                      "': " + task.text() + " has more than 2^33 elements");
+                      "': " + why);
         if (index++ % parts == part - 1) tasks.push_back({problem, std::move(task)});
       }
   }

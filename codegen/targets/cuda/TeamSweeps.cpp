@@ -32,9 +32,6 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   auto only = [&](Value condition, Value v, Combiner combiner = Combiner::Add) {
     return condition ? l_.select(condition, v, l_.identity(combiner, v.getType())) : v;
   };
-  // The pilot rows of a task give the shift estimate, which no single row should move.
-  bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
-  auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
 
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     position = positionOf(r);
@@ -91,7 +88,7 @@ void TeamLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Position
   size_t partial = s.firstPartial;
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k]) continue;
-    Value sum = together(contributions[k]);
+    Value sum = sumOfRows(contributions[k]);
     if (!partials_.inRegisters()) {  // straight to memory: this thread is the only one of its columns
       k_.storeWhere(position.inside, [&, t = t] {
         Value address = f_.address(t, place(replicas[0]));

@@ -12,8 +12,6 @@ namespace normc::codegen {
 static constexpr size_t kMostValues = 3;
 /// The most memory. More does not stay in the second-level cache beside the tensors.
 static constexpr int64_t kMostBytes = 128 << 10;
-/// Between two runs, in bytes. A load waits for an earlier store with the same offset in a page.
-static constexpr int64_t kApartBytes = 1024;
 
 static bool takesLong(Operation* op) {
   return isa<math::ExpOp, math::LogOp>(op) || (isa<arith::DivFOp>(op) && !op->hasAttr("normc.products"));
@@ -141,7 +139,7 @@ bool KeptElements::serve(int64_t runs, std::optional<int64_t> width) const {
 
 void KeptElements::allocate(Loops& l, Type statistics, int64_t runs, int64_t width, int64_t lanes) {
   const int64_t size = statistics.getIntOrFloatBitWidth() / 8;
-  pitch_ = int64_t(llvm::alignTo(width + lanes, kCacheLine / size)) + kApartBytes / size;
+  pitch_ = int64_t(llvm::alignTo(width + lanes, kCacheLine / size)) + kApart / size;
   memory_ = StackMemory(l, runs * int64_t(values_.size()) * pitch_, statistics, kCacheLine);
 }
 

@@ -6,9 +6,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The bytes of the longest piece of one value of the statistics type, and between two of them. A load waits
-/// for an earlier store with the same offset in a page.
-static constexpr int64_t kPlaceBytes = 4096, kApartBytes = 1024;
+/// The bytes of the longest piece of one value of the statistics type.
+static constexpr int64_t kPlaceBytes = kPage;
 
 int64_t PieceMemory::mostRows(Type statistics) {
   return kPlaceBytes * 8 / statistics.getIntOrFloatBitWidth();
@@ -16,7 +15,7 @@ int64_t PieceMemory::mostRows(Type statistics) {
 
 StackMemory PieceMemory::place() {
   const int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
-  return {l_, (kPlaceBytes + kApartBytes) / size, f_.statistics(), kCacheLine};
+  return {l_, (kPlaceBytes + kApart) / size, f_.statistics(), kCacheLine};
 }
 
 void PieceMemory::allocateLevels(size_t levels, size_t sums) {

@@ -8,14 +8,9 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The least distance within a page, in bytes, between the sums of a stream and x, and between the sums of
-/// two partials. A load waits for an earlier store with the same offset in a page, so a store must not be
-/// just ahead of a stream of loads.
-static constexpr int64_t kApartBytes = 1024;
-
 /// Returns the elements from the sums of one partial to those of the next.
 static int64_t pitchOf(Type statistics) {
-  return kStreamTile + kApartBytes * 8 / statistics.getIntOrFloatBitWidth();
+  return kStreamTile + kApart * 8 / statistics.getIntOrFloatBitWidth();
 }
 
 StreamBuffer::StreamBuffer(Loops& l, AccessLowering& f, size_t partials, TensorOp x, int64_t lanes)
@@ -23,9 +18,9 @@ StreamBuffer::StreamBuffer(Loops& l, AccessLowering& f, size_t partials, TensorO
   const int64_t size = f.statistics().getIntOrFloatBitWidth() / 8;
   const int64_t elements = int64_t(partials) * pitchOf(f.statistics()) + lanes;
   memory_ = StackMemory(l, elements + kPage / size, f.statistics(), kCacheLine);
-  // The sums begin kApartBytes behind the offset of x within a page, rounded to cache lines.
+  // The sums begin kApart behind the offset of x within a page, rounded to cache lines.
   Value from = memref::ExtractAlignedPointerAsIndexOp::create(l.b, l.loc, f.pointer(x));
-  Value distance = l.add(l.sub(from, memory_.address(l)), l.index(kApartBytes));
+  Value distance = l.add(l.sub(from, memory_.address(l)), l.index(kApart));
   Value lines = arith::AndIOp::create(l.b, l.loc, distance, l.index(kPage - kCacheLine));
   begin_ = l.div(lines, l.index(size));
 }

@@ -90,9 +90,6 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
     return at;
   };
-  // The sum over the head of a task gives a shift estimate, which no single row may move.
-  bool robust = slab_.getHead() && replicas.size() == 8 && !f_.kernel().hasMask();
-  auto together = [&](ArrayRef<Value> rows) { return robust ? l_.scale(l_.middle(rows), 8) : l_.tree(rows); };
   for (auto [r, replica] : llvm::enumerate(replicas)) {
     Coordinates at = place(replica);
     for (auto [i, t] : llvm::enumerate(s.reads)) {
@@ -139,11 +136,11 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k] || !s.collects) continue;
     if (s.buffered) {
-      buffer_->add(k, offset, together(contributions[k]));
+      buffer_->add(k, offset, sumOfRows(contributions[k]));
       continue;
     }
     Value address = f_.address(t, place(replicas[0]));
-    Value sum = l_.addf(f_.load(t, address, lanes, mask), together(contributions[k]));
+    Value sum = l_.addf(f_.load(t, address, lanes, mask), sumOfRows(contributions[k]));
     s.pending.push_back({t, address, sum, mask, replicas.size(), s.pending.size()});
   }
 }
