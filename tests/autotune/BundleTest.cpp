@@ -155,6 +155,8 @@ TEST_F(Bundle, SaysWhichValueOfAPlanIsNone) {
             damaged("norm has 16385 bytes; it must have at most 16384"));
   EXPECT_EQ(with("toolchain", {{"llvm", std::string(1025, '2')}}),
             damaged("llvm has 1025 bytes; it must have at most 1024"));
+  EXPECT_EQ(with("toolchain", {{std::string(1025, 'l'), "22"}}),
+            damaged("toolchain has a name of 1025 bytes; it must have at most 1024"));
   Json::object_t tools;
   for (int i = 0; i < 65; ++i) tools[std::to_string(i)] = "1";
   EXPECT_EQ(with("toolchain", tools), damaged("toolchain has 65 entries; it must have at most 64"));

@@ -230,6 +230,8 @@ TEST(Manifest, IsCheckedFieldByField) {
            "forward_reduce, forward_apply, backward_reduce, backward_apply, commit"));
   EXPECT_EQ(refusedText(R"("data":"f32")", R"("data":"f8" )"),
             says("kernels[0].data is \"f8\"; it must be one of f32, f64, bf16, f16"));
+  EXPECT_EQ(refusedText(R"("mask":false)", R"("mask":    0)"),
+            says("kernels[0].mask is 0; it must be true or false"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.parts.features = 0; }),
             says("kernels[0].features is 0; it must be at least 1"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.featuresMultiple = 0; }),

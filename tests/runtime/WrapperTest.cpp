@@ -90,6 +90,23 @@ TEST(Wrapper, HasAsManyDimensionsAsTheLibrary) {
   EXPECT_EQ(thrown([&] { Tensor{many}; }), rule);
 }
 
+TEST(Wrapper, TakesAsManyFieldsAsTheLibraryAndTheSameOfBothStates) {
+  LayerNorm norm(4, 6);
+  const auto said = [&](size_t in, size_t out) {
+    Call call = norm.forward();
+    call.stateInFields.resize(in), call.stateOutFields.resize(out);
+    try {
+      norm.forwardPlan(call);
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("called");
+  };
+  EXPECT_EQ(said(0, 0), "called");
+  EXPECT_EQ(said(33, 33), "a call has at most 32 fields");
+  EXPECT_EQ(said(2, 1), "stateInFields and stateOutFields have different lengths");
+}
+
 /// Returns the index of the element of `values` nearest to `value`; of two that are as near, the even one.
 /// `values` ascend from 0.
 uint16_t nearest(const std::vector<double>& values, double value) {

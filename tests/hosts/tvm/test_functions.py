@@ -68,6 +68,12 @@ def test_a_row_with_a_mask(tmp_path):
     ("rms_norm[*x96] epsilon=1e-06", "rms_norm has no bias, but one is given"),
     ("layer_norm[512x96]", "an axis beside its features is '512', and has to be '\\*'"),
     ("layer_norm[*x96] epsilon=1 epsilon=2", "'epsilon' is given twice"),
+    ("layer_norm[*x96", "\\] is missing"),
+    ("[*x96]", "it begins with no name"),
+    ("layer_norm[96]", "its shape has 1 axes"),
+    ("layer_norm[*x0]", "its number of features is '0'"),
+    ("layer_norm[*x96]now", "after the shape stands 'now'"),
+    ("layer_norm[*x96] epsilon", "'epsilon' has no value"),
 ])
 def test_refuses_a_text(text, said):
     row = np.ones(96, "float32")
@@ -80,6 +86,7 @@ def test_refuses_a_text(text, said):
     ((np.ones((4, 96), "f"), np.ones(48, "f"), np.ones(96, "f"), None, np.ones((4, 96), "f")), "scale has"),
     ((np.ones((4, 96), "f"), None, None, None, np.ones((4, 96), "f")), "scale is missing"),
     ((np.ones((4, 96), "f"), np.ones(96, "f"), np.ones(96, "f"), None), "takes 1 tensors after mask, not 0"),
+    ((np.ones((4, 96), "f"), np.ones(96, "f"), np.ones(96, "f"), None, None), "a result is missing"),
     ((np.ones((4, 96), "f"), 1, None, None), "argument 3 is neither a tensor nor None"),
     ((), "a norm takes a text, x, scale"),
 ])
