@@ -76,7 +76,6 @@ Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
     code.magnitude += size * relative;
     code.magnitude = left > 0 ? code.magnitude / left : std::numeric_limits<double>::max();
   }
-  code.magnitude = std::min(code.magnitude, 2 * most / unit);  // whatever A became
   code.magnitude += 4 * kRounding / kUnit * size;
   const double divisor = scale.divisor;
   code.magnitude += size * std::max(divisor / scale.least - 1, 1 - divisor / scale.most) / unit;
@@ -86,6 +85,8 @@ Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
     code.value = std::copysign(limit, code.value);
     code.magnitude = std::max(limit, code.magnitude - (size - limit) / unit);
   }
+  const double range = whole ? 2 * most + 1 : 2 * most;
+  code.magnitude = std::min(code.magnitude, range / unit);
   code.magnitude += beyondTheBinade(call, code, whole ? DType::I8 : DType::E4M3);
   return code;
 }

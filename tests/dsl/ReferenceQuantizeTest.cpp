@@ -239,45 +239,60 @@ TEST(ReferenceQuantize, AGivenScaleIsOneThatDivides) {
             "error: 6 features do not divide into blocks of 4\n");
 }
 
-// Errors of outputs are up to half of the largest: any signs of them give codes and scales in bounds.
+// Checks that outputs with any signs of their errors give codes and scales in bounds, for errors of up to
+// `most` of the largest output. Returns the largest of these errors. `given` is the scale of a tensor.
+double expectErroneousOutputsInBounds(const Quantize& quantize, double most, double given = 0) {
+  Spec spec = norm("centred", Reduce::Features, Center::Current, Moment::Central);
+  spec.scale = spec.bias = false;
+  Layer plain(spec, {1, 1, 4});
+  spec.quantize = quantize;
+  Layer coded(spec, {1, 1, 4});
+  plain.problem.data = plain.problem.params = coded.problem.data = coded.problem.params = DType::F32;
+  if (given > 0) coded.call.quantScale = {given};
+  double reached = 0;
+  for (double mean = 1; mean < 0x1p30; mean *= 1.25) {
+    const Vector x = {mean, mean + 0.1, mean + 1, mean - 0.7};
+    const Quantity y = plain.forward(x).outputs.at("y");
+    const ReferenceResult want = coded.forward(x);
+    constexpr double unit = 0x1p-21;  // that magnitudes are derived with
+    double largest = 0, error = 0;
+    for (int i = 0; i < 4; ++i)
+      largest = std::max(largest, std::abs(y.value[i])), error = std::max(error, unit * y.magnitude[i]);
+    if (error > most * largest) break;
+    reached = std::max(reached, error / largest);
+    for (int signs = 0; signs < 16; ++signs) {
+      Vector wrong = y.value;
+      for (int i = 0; i < 4; ++i) wrong[i] += (signs >> i & 1 ? 1 : -1) * unit * y.magnitude[i];
+      Layer again(identity(quantize), {1, 1, 4});
+      again.call.quantScale = coded.call.quantScale;
+      const ReferenceResult got = again.infer(wrong);
+      for (const char* output : {"codes", "quant_scale_out"}) {
+        if (!want.outputs.contains(output)) continue;
+        const bool isCode = output == std::string("codes");
+        const Agreement agreement =
+            compare(want.outputs.at(output), isCode ? stored(got, quantize) : values(got, output),
+                    toleranceOf(coded.problem, output, {1, 1, 4}));
+        EXPECT_TRUE(agreement.ok) << output << ": " << agreement.text << ", mean " << mean << ", signs "
+                                  << signs;
+      }
+    }
+  }
+  return reached;
+}
+
 TEST(ReferenceQuantize, CodesOfErroneousOutputsAreInBounds) {
   for (const Codes codes : {Codes::Int8, Codes::E4M3})
-    for (const bool powerOfTwo : {false, true}) {
-      Spec spec = norm("centred", Reduce::Features, Center::Current, Moment::Central);
-      spec.scale = spec.bias = false;
-      Layer plain(spec, {1, 1, 4});
-      const Quantize quantize{.codes = codes, .powerOfTwo = powerOfTwo};
-      spec.quantize = quantize;
-      Layer coded(spec, {1, 1, 4});
-      plain.problem.data = plain.problem.params = coded.problem.data = coded.problem.params = DType::F32;
-      double most = 0;
-      for (double mean = 1; mean < 0x1p22; mean *= 1.25) {
-        const Vector x = {mean, mean + 0.1, mean + 1, mean - 0.7};
-        const Quantity y = plain.forward(x).outputs.at("y");
-        const ReferenceResult want = coded.forward(x);
-        constexpr double unit = 0x1p-21;  // that magnitudes are derived with
-        double largest = 0, error = 0;
-        for (int i = 0; i < 4; ++i)
-          largest = std::max(largest, std::abs(y.value[i])), error = std::max(error, unit * y.magnitude[i]);
-        if (error > largest / 2) break;
-        most = std::max(most, error / largest);
-        for (int signs = 0; signs < 16; ++signs) {
-          Vector wrong = y.value;
-          for (int i = 0; i < 4; ++i) wrong[i] += (signs >> i & 1 ? 1 : -1) * unit * y.magnitude[i];
-          Layer again(identity(quantize), {1, 1, 4});
-          const ReferenceResult got = again.infer(wrong);
-          for (const char* output : {"codes", "quant_scale_out"}) {
-            const bool isCode = output == std::string("codes");
-            const Agreement agreement =
-                compare(want.outputs.at(output), isCode ? stored(got, quantize) : values(got, output),
-                        toleranceOf(coded.problem, output, {1, 1, 4}));
-            EXPECT_TRUE(agreement.ok)
-                << output << ": " << agreement.text << ", mean " << mean << ", signs " << signs;
-          }
-        }
-      }
-      EXPECT_GT(most, 0.25) << "the errors were small";
-    }
+    for (const bool powerOfTwo : {false, true})
+      EXPECT_GT(expectErroneousOutputsInBounds({.codes = codes, .powerOfTwo = powerOfTwo}, 0.5), 0.25)
+          << "the errors were small";
+}
+
+// Such a code saturates, whatever the error: at the other end if the error is larger than the output.
+TEST(ReferenceQuantize, CodesOfAGivenScaleAndErroneousOutputsAreInBounds) {
+  for (const Codes codes : {Codes::Int8, Codes::E4M3})
+    for (const double given : {1.0, 0.01, 1e-4})
+      EXPECT_GT(expectErroneousOutputsInBounds({.codes = codes, .per = QuantizePer::Tensor}, 1e9, given), 10)
+          << "the errors were small";
 }
 
 TEST(ReferenceQuantize, TolerancesAreOfTheTypesOfTheCodes) {
