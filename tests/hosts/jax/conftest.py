@@ -1,4 +1,4 @@
-"""Tests run the kernels of the package, but those that ask for `compiler`."""
+"""Tests run the kernels of the package, but those that ask for `compiler` or `compiled_once`."""
 
 import os
 
@@ -11,9 +11,19 @@ def compiled_at_first_use():
     normc.compiler("")
 
 
+def compiled(cache):
+    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(cache))
+    yield
+    normc.compiler("")
+
+
 @pytest.fixture
 def compiler(tmp_path_factory):
     """Compiles what the package lacks at its first use."""
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path_factory.mktemp("cache")))
-    yield
-    normc.compiler("")
+    yield from compiled(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def compiled_once(compiled_at_first_use, tmp_path_factory):
+    """`compiler` for all tests of a file, which share its cache."""
+    yield from compiled(tmp_path_factory.mktemp("cache"))

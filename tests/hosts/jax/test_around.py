@@ -1,23 +1,15 @@
 """Tensors around a norm: a residual, a gate, a modulation, against formulas of jax.numpy; and what errors say."""
 
-import os
-
 import jax
 import jax.numpy as jnp
-import normc
 import normc.jax as nj
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 EPS = 1e-5
 ROWS, IMAGES = (2, 5, 24), (3, 8, 4, 2)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled_once(compiled_at_first_use, tmp_path_factory):
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path_factory.mktemp("cache")))
-    yield
-    normc.compiler("")
 
 
 def rms(x, scale=1.0):

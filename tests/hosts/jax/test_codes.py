@@ -1,22 +1,14 @@
 """Norms that quantize: codes in place of y, and their scales."""
 
-import os
-
 import jax
 import jax.numpy as jnp
-import normc
 import normc.jax as nj
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 SHAPE = (2, 5, 256)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled_once(compiled_at_first_use, tmp_path_factory):
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path_factory.mktemp("cache")))
-    yield
-    normc.compiler("")
 
 
 def data(seed, dtype=jnp.float32):

@@ -1,5 +1,8 @@
 """Norms against formulas of jax.numpy, and in JAX's transformations: jit, grad, vmap, scan, donation, export."""
 
+import dataclasses
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -150,6 +153,121 @@ def test_next_state_of_a_model():
     assert nj.Norm("batch_norm_unbiased", 96).carried == ()
 
 
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
+@dataclasses.dataclass
+class Fields:
+    psi2: Any
+    nu: Any
+
+
+class Pair(NamedTuple):
+    psi2: Any
+    nu: Any
+
+
+class Unnamed(list):
+    pass
+
+
+jax.tree_util.register_pytree_with_keys(Box, lambda box: (((jax.tree_util.GetAttrKey("value"), box.value),), None),
+                                        lambda _, values: Box(*values))
+jax.tree_util.register_dataclass(Fields)
+jax.tree_util.register_pytree_node(Unnamed, lambda each: (tuple(each), None), lambda _, values: Unnamed(values))
+
+
+@pytest.mark.parametrize("state", [
+    lambda psi2, nu: {"psi2": Box(psi2), "nu": Box(nu)},  # as Variable of nnx, or Partitioned of linen
+    lambda psi2, nu: Box({"psi2": psi2, "nu": nu}),
+    Fields,
+    Pair,
+    lambda psi2, nu: {"nu": {"psi2": psi2, "nu": nu}, "window_nu": [Pair(Box(psi2), Box(nu))]},
+])
+def test_next_state_finds_fields_by_their_names(state):
+    after = nj.next_state(state(1.0, 2.0), state(0.0, 7.0))
+    assert jax.tree.structure(after) == jax.tree.structure(state(1.0, 2.0))
+    assert jax.tree.leaves(after) == jax.tree.leaves(state(1.0, 7.0))
+
+
+def test_next_state_refuses_arrays_without_names():
+    state = {"norm": Unnamed([1.0, 2.0])}
+    with pytest.raises(ValueError, match=r"the state has no nu or window_nu, and its array at \['norm'\]\[.*0.*\] has "
+                                         r"no name, so what backward changed would be lost: give .* carried=\(\)"):
+        nj.next_state(state, state)
+    assert nj.next_state(state, state, carried=()) == state
+    assert nj.next_state({"running_mean": 1}, {"running_mean": 0}) == {"running_mean": 1}
+
+
+def test_nu_stays_where_no_backward_makes_it():
+    """Evaluation leaves nu to a training call of the same loss, which may be given the same state."""
+    x, scale, bias, dy = arrays((33, 96), -1, "float32")
+    state = nj.init_state("power_norm", 96) | {"nu": jnp.linspace(-1, 1, 96)}
+
+    def nu_of(*calls):
+        def loss(state):
+            total, given = 0.0, [state]
+            for at, training in calls:
+                y, after = nj.power_norm(x, scale, bias, given[at], training)
+                total, given = total + (y * dy).sum(), [*given, after]
+            return total, given[-1]
+        cotangents, after = jax.jit(jax.grad(loss, has_aux=True, allow_int=True))(state)
+        return nj.next_state(after, cotangents)["nu"]
+
+    trained = nu_of((0, True))
+    assert not jnp.allclose(trained, state["nu"])
+    for calls in ((), ((0, False),), ((0, False), (0, False)), ((0, False), (1, False))):
+        close(nu_of(*calls), state["nu"], 0)
+    for calls in (((0, True), (0, False)), ((0, True), (1, False)), ((0, False), (1, True))):
+        close(nu_of(*calls), trained, 0)
+    close(nu_of((0, True), (1, False), (1, True)), nu_of((0, True), (1, True)), 0)
+    each = jax.grad(lambda state: jax.vmap(lambda x: nj.power_norm(x, scale, bias, state, False)[0])(x[:, None]).sum(),
+                    allow_int=True)
+    close(nj.next_state(state, each(state)), state, 0)
+
+
+def test_nu_of_layers_that_a_scan_skips():
+    x, scale, bias, dy = arrays((33, 96), -1, "float32")
+    nu = jnp.stack([jnp.linspace(1, 2, 96), jnp.linspace(2, 3, 96)])
+    states = jax.tree.map(lambda value: jnp.stack([value, value]), nj.init_state("power_norm", 96)) | {"nu": nu}
+
+    def loss(states):
+        def layer(x, each):
+            runs, state = each
+            return jax.lax.cond(runs, lambda: nj.power_norm(x, scale, bias, state), lambda: (x, state))
+        y, after = jax.lax.scan(layer, x, (jnp.array([True, False]), states))
+        return (y * dy).sum(), after
+
+    cotangents, after = jax.jit(jax.grad(loss, has_aux=True, allow_int=True))(states)
+    close(nj.next_state(after, cotangents)["nu"], jnp.stack([cotangents["nu"][0], nu[1]]), 0)
+    assert not jnp.allclose(cotangents["nu"][0], nu[0])
+
+
+def test_a_batch_of_vmap_that_shares_a_state():
+    x, scale, bias, dy = arrays((3, 5, 96), -1, "float32")
+    state = nj.init_state("power_norm", 96)
+    states = jax.tree.map(lambda value: jnp.stack([value] * 3), state)
+
+    def loss(state, x, scale):
+        y, after = nj.power_norm(x, scale, bias, state)
+        return (y * dy[0]).sum(), after
+
+    nu_of = jax.grad(lambda *given: loss(*given)[0], allow_int=True)
+    summed = lambda each, axes: lambda *given: jax.vmap(each, axes)(*given)[0].sum()
+    alone = jnp.stack([nu_of(state, each, scale)["nu"] for each in x])
+    close(jax.vmap(nu_of, (None, 0, None))(state, x, scale)["nu"], alone, 1e-6)
+    close(jax.grad(summed(loss, (0, 0, None)), allow_int=True)(states, x, scale)["nu"], alone, 1e-6)
+    close(jax.grad(summed(loss, (None, 0, None)), 1)(state, x, scale),
+          jax.grad(lambda x: sum(loss(state, each, scale)[0] for each in x))(x), 1e-6)
+    for axes, given in (((None, 0, None), (state, x, scale)), ((None, None, 0), (state, x[0], jnp.stack([scale] * 3)))):
+        for each in (loss, jax.jit(loss)):
+            with pytest.raises(ValueError, match="the next nu of power_norm is a cotangent, which JAX would add over "
+                                                 "the batch of vmap, since the batch shares one state: give each"):
+                jax.grad(summed(each, axes), allow_int=True)(*given)
+
+
 def test_checkpoint_repeats_forward():
     x, scale, bias, dy = arrays((33, 96), -1, "float32")
     state = nj.init_state("power_norm", 96)
@@ -276,5 +394,8 @@ def test_forward_mode_and_second_derivatives_fail_loudly():
     x = jnp.ones((4, 96))
     with pytest.raises(TypeError, match="forward-mode|jvp"):
         jax.jvp(nj.layer_norm, (x,), (x,))
-    with pytest.raises(Exception, match="cannot be differentiated"):
-        jax.grad(lambda x: jax.grad(lambda x: nj.layer_norm(x).sum())(x).sum())(x)
+    of = jax.grad(lambda x: nj.layer_norm(x).sum())
+    for second in (jax.grad(lambda x: of(x).sum()), jax.jacfwd(of)):
+        with pytest.raises(TypeError, match="norms of normc have no second derivative, and a gradient of one was "
+                                            "differentiated again; use the formula of the norm in jax.numpy there"):
+            second(x)

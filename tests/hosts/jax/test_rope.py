@@ -1,23 +1,15 @@
 """Pairs of features that are turned behind a norm: q and k of attention."""
 
-import os
-
 import jax
 import jax.numpy as jnp
-import normc
 import normc.jax as nj
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 EPS, HEADS, WIDTH, TOKENS = 1e-6, 3, 8, 5
 SHAPE = (2, TOKENS, HEADS * WIDTH)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compiled_once(compiled_at_first_use, tmp_path_factory):
-    normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path_factory.mktemp("cache")))
-    yield
-    normc.compiler("")
 
 
 def given(dtype=jnp.float32):

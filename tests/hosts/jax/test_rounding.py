@@ -6,12 +6,9 @@ import normc.jax as nj
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 EPS = 1e-5
-
-
-@pytest.fixture(autouse=True)
-def compiled(compiler):
-    pass
 
 
 def llama(x, weight):

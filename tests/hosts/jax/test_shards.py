@@ -168,6 +168,12 @@ def test_statistics_over_an_axis_of_vmap():
     norm = lambda x: nj.batch_norm(x, scale, bias, state, training=True, axis_name="parts")
     y, after = jax.vmap(norm, axis_name="parts")(x)
     close((y, jax.tree.map(lambda value: value[3], after)), nj.batch_norm(x, scale, bias, state, training=True), 3e-5)
+    loss = lambda x: (norm(x)[0] ** 3).sum()
+    whole = jax.grad(lambda x: (nj.batch_norm(x, scale, bias, state, training=True)[0] ** 3).sum())(x)
+    close(jax.vmap(jax.grad(loss), axis_name="parts")(x), whole, 1e-4)
+    with pytest.raises(NameError, match=r"unbound axis name: parts: JAX runs the backward of batch_norm_unbiased "
+                                        r"outside of the vmap that has the axis; take the gradient inside of it, vmap"):
+        jax.grad(lambda x: jax.vmap(loss, axis_name="parts")(x).sum())(x)
 
 
 def test_statistics_of_one_shard_are_refused(mesh):

@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 from formulas import arrays, batch_norm, close, gradients, power_norm_v
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 FEATURES = 16
-
-
-@pytest.fixture(autouse=True)
-def compiled(compiler):
-    pass
 
 
 def nu_of_one_step(x, scale, bias):

@@ -6,13 +6,10 @@ import normc.jax as nj
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 EPS = 1e-5
 SHAPE = (5, 24)
-
-
-@pytest.fixture(autouse=True)
-def compiled(compiler):
-    pass
 
 
 def arrays(data=jnp.bfloat16, stream=jnp.float32, shape=SHAPE):

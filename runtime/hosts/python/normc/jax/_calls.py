@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
+from jax.interpreters import ad, batching, mlir
 
 from .. import _around
 from .._library import Library, check_numbers
@@ -125,6 +127,17 @@ def _from_words(value, like):
     return low.astype(like.dtype)
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _first_derivative(call, *operands):
+    return call(*operands)
+
+
+@_first_derivative.defjvp
+def _(call, operands, tangents):
+    raise TypeError("norms of normc have no second derivative, and a gradient of one was differentiated again; use the "
+                    "formula of the norm in jax.numpy there")
+
+
 class Results(NamedTuple):
     """What an entry made; None and () for what it does not make."""
 
@@ -172,11 +185,12 @@ def _call(spec, entry, x=None, scale=None, bias=None, mask=None, state=(), dy=No
     reads = [at for at, (field, _) in enumerate(fields) if field["read"]]
     writes = [at for at, (field, _) in enumerate(fields) if field["written"]]
     aliases = {first + reads.index(at): after + writes.index(at) for at in writes if at in reads}
-    outputs = jax.ffi.ffi_call(
-        f"normc_{entry}", results, vmap_method="broadcast_all" if aliases else "expand_dims",
-        input_output_aliases=aliases,
-    )(*operands, norm=spec.text, rank=np.int32(operands[0].ndim), mask=np.int32(mask is not None),
-      rows=np.int32(spec.each_row_alone(dtype, mask is not None)))
+    outputs = _first_derivative(functools.partial(
+        jax.ffi.ffi_call(
+            f"normc_{entry}", results, vmap_method="broadcast_all" if aliases else "expand_dims",
+            input_output_aliases=aliases),
+        norm=spec.text, rank=np.int32(operands[0].ndim), mask=np.int32(mask is not None),
+        rows=np.int32(spec.each_row_alone(dtype, mask is not None))), *operands)
 
     following = list(given)
     for at, value in zip(writes, outputs[after:]):
@@ -223,6 +237,40 @@ def together(tree):
     if not everywhere:
         return tree
     return jax.tree.map(lambda v: jax.lax.pcast(v, tuple(everywhere - varying(v)), to="varying"), tree)
+
+
+# A field of a state whose cotangent is its next value, and after it all else that a call is given. In grad(vmap(...))
+# the rule of vmap comes first, and notes that a batch shares the field. In vmap(grad(...)) the rule of the gradient
+# comes first, and each element has a cotangent of its own.
+_carries = core.Primitive("normc_carries")
+_carries.def_impl(lambda value, *_, **__: value)
+_carries.def_abstract_eval(lambda value, *_, **__: value)
+mlir.register_lowering(_carries, lambda _, value, *__, **___: [value])
+
+
+def _carries_batch(values, dims, *, shared, **names):
+    return _carries.bind(*values, shared=shared or dims[0] is None, **names), dims[0]
+
+
+def _carries_gradient(values, tangents, *, shared, norm, field):
+    if shared and not isinstance(tangents[0], ad.Zero):
+        raise ValueError(
+            f"the next {field} of {norm} is a cotangent, which JAX would add over the batch of vmap, since the batch "
+            "shares one state: give each element a state of its own (in_axes=0), take the gradient inside of vmap, or "
+            "call the norm with the whole batch")
+    return values[0], tangents[0]
+
+
+batching.primitive_batchers[_carries] = _carries_batch
+ad.primitive_jvps[_carries] = _carries_gradient
+
+
+def carrying(spec, x, state, others):
+    """Returns a state. A gradient of it raises if vmap gives one state to a batch of x or of others."""
+    rest = jax.tree.leaves((x, others, state))
+    return tuple(_carries.bind(value, *rest, shared=False, norm=spec.name, field=field["name"])
+                 if field["written"] else value
+                 for field, value in zip(spec.facts("backward", x.dtype)["state"], state))
 
 
 def _read(spec, entry, x, mask, around, stream):
@@ -283,7 +331,8 @@ def _train_backward(spec, residuals, cotangents):
 
 
 def _carried(spec, dtype, state):
-    """Returns the cotangents of a state: what backward makes of it is the cotangent of what it had (next_state)."""
+    """Returns the cotangents of a state: what backward makes of it is the cotangent of what it had (next_state). It is
+    0, of None, where no backward made it, so in evaluation too: JAX adds the cotangents of all calls."""
     return tuple(value if field["written"] else None
                  for field, value in zip(spec.facts("backward", dtype)["state"], state))
 
@@ -323,6 +372,15 @@ def _gathered(partial, axes):
     return jax.lax.all_gather(partial, axes)
 
 
+def _gathered_in_backward(spec, partial, axes):
+    try:
+        return _gathered(partial, axes)
+    except NameError as error:
+        raise NameError(
+            f"{error}: JAX runs the backward of {spec.name} outside of the vmap that has the axis; take the gradient "
+            "inside of it, vmap(grad(...), axis_name=...), or use a shard_map") from error
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _train_over(spec, axes, x, scale, bias, mask, state):
     return _train_over_forward(spec, axes, x, scale, bias, mask, state)[0]
@@ -348,7 +406,7 @@ def _train_over_backward(spec, axes, residuals, cotangents):
     dy = cotangents[0]
     state = _of_later_calls(spec, x.dtype, state, cotangents[1])
     reduced = _call(spec, "backward_reduce", x, scale, bias, mask, state, dy, saved)
-    of_backward = _gathered(reduced.partial, axes)
+    of_backward = _gathered_in_backward(spec, reduced.partial, axes)
     if reduced.dx is None:
         made = _call(spec, "backward_apply", x, scale, bias, mask, state, dy, saved, of_backward)
         return (made.dx, *reduced.gradients, None, tuple(None for _ in state))

@@ -1,5 +1,6 @@
 """Norms as functions of arrays, for any text, and the checks that they make while JAX traces them."""
 
+import collections
 import dataclasses
 import functools
 
@@ -85,6 +86,8 @@ class Norm:
             raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
         x, scale, bias, mask, around, fields = _calls.replicated((x, scale, bias, mask, around, fields))
         x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
+        if fields and training and not known["codes"]:
+            fields = _calls.carrying(spec, x, fields, (scale, bias, mask, around))
         of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
         if of_batch and axis_name is None:
             self._check_said()
@@ -252,11 +255,36 @@ def next_state(state, cotangents, carried=("nu", "window_nu")):
         (value, after), (grads, cotangents) = gradients(params, state, x)
         state = nj.next_state(after, cotangents)
 
-    state        what forward returned: dicts of states, nested as a model likes it
+    A cotangent of 0 is that of a state from which no backward made a nu: in evaluation, or where the loss does not use
+    the norm. Then nu stays.
+
+    state        what forward returned: states of norms, nested as a model likes it. An array lies below the name of its
+                 field, in a box of one array too
     cotangents   of the state that forward was given, in the same tree
     carried      names of the fields: those of all norms, or Norm.carried of one
     """
-    def chosen(path, value, cotangent):
-        return cotangent if getattr(path[-1], "key", None) in carried else value
+    leaves, tree = jax.tree_util.tree_flatten_with_path(state)
+    names = _names_of_arrays([path for path, _ in leaves])
+    fields = [next((name for name in reversed(each) if name in carried), "") for each in names]
+    if carried and not any(fields) and not all(names):
+        unnamed = jax.tree_util.keystr(leaves[names.index([])][0]) or "its root"
+        raise ValueError(f"the state has no {' or '.join(carried)}, and its array at {unnamed} has no name, so what "
+                         "backward changed would be lost: give dicts, dataclasses or named tuples with the names of "
+                         "the fields, or carried=() if backward changes none")
 
-    return jax.tree_util.tree_map_with_path(chosen, state, cotangents)
+    def chosen(field, value, cotangent):
+        if not field:
+            return value
+        rank = min(jnp.ndim(cotangent), 2 if field.startswith("window") else 1)  # of one state; others stack states
+        made = jnp.any(cotangent != 0, axis=tuple(range(-rank, 0)), keepdims=True)
+        return jnp.where(made, cotangent, value)
+
+    return jax.tree.map(chosen, jax.tree.unflatten(tree, fields), state, cotangents)
+
+
+def _names_of_arrays(paths):
+    """Returns the names in each path below which no other array is: a module may have the name of a field."""
+    below = collections.Counter(path[:depth] for path in paths for depth in range(1, len(path) + 1))
+    return [[name for depth, entry in enumerate(path, 1) if below[path[:depth]] == 1
+             for name in [getattr(entry, "key", getattr(entry, "name", None))] if isinstance(name, str)]
+            for path in paths]
