@@ -89,6 +89,13 @@ def test_two_forwards_before_a_backward_are_refused(make):
         second[0].sum().backward()
 
 
+def test_two_forwards_in_one_graph_are_refused(make):
+    module, given = make(), {name: data_of((7, 24)).requires_grad_() for name in ("x", "residual", "gate")}
+    compiled = torch.compile(lambda: module(**given)[0] + module(**given)[0], backend="aot_eager")
+    with pytest.raises(Exception, match="mine.* runs more than once in one graph of torch.compile"):
+        compiled()
+
+
 def test_a_transform_is_refused(make):
     module, given = make(), {name: data_of((7, 24)) for name in ("residual", "gate")}
     with pytest.raises(RuntimeError, match="changes its state, which a transform"):

@@ -135,6 +135,90 @@ def test_other_commits(commit):
     assert same(trained(lambda norm: torch.compile(norm, backend="aot_eager", fullgraph=True)), trained(lambda norm: norm))
 
 
+FRESH = {  # of sizes that no text was made for
+    "layer_norm": (lambda: nt.LayerNorm(1301), (2, 1301)),
+    "rms_norm": (lambda: nt.RMSNorm(1302), (2, 1302)),
+    "group_norm": (lambda: nt.GroupNorm(3, 1305), (2, 1305, 2)),
+    "instance_norm": (lambda: nt.InstanceNorm1d(1306), (2, 1306, 2)),
+    "batch_norm": (lambda: nt.BatchNorm1d(1307), (2, 1307)),
+    "layers": (lambda: torch.nn.Sequential(nt.LayerNorm(1308), torch.nn.Linear(1308, 13), nt.LayerNorm(13, 1.3)),
+               (2, 1308)),
+}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_a_new_norm_is_compiled_once(name):
+    from torch._dynamo.testing import CompileCounter
+
+    make, shape = FRESH[name]
+    counter = CompileCounter()
+    compiled = torch.compile(make(), backend=counter)
+    for _ in range(2):
+        compiled(torch.randn(shape))
+    assert counter.frame_count == 1
+
+
+def test_a_batch_norm_without_running_statistics():
+    module, x = nt.BatchNorm1d(24, track_running_stats=False), data_of((7, 24)).requires_grad_()
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    assert same(run(compiled.train(), x, data_of((7, 24), seed=6)), run(module, x, data_of((7, 24), seed=6)))
+
+
+class Doubled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(24)
+
+    def forward(self, x):
+        return self.norm(x + x)
+
+
+def test_a_sum_of_one_tensor_in_front_of_a_norm():
+    module, x = Doubled(), data_of((7, 24))
+    wanted = module(x)
+    assert nt.replace(module).fused
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    assert (compiled(x) - wanted).abs().max() < 1e-5 and torch.equal(compiled(x), module(x))
+
+
+class Twice(torch.nn.Module):
+    def __init__(self, commit):
+        super().__init__()
+        self.norm = nt.PowerNorm(24, commit=commit)
+
+    def forward(self, x):
+        return self.norm(2 * self.norm(x))
+
+
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_a_norm_that_runs_twice_in_one_graph_is_refused(fullgraph):
+    compiled = torch.compile(Twice("backward"), backend="aot_eager", fullgraph=fullgraph)
+    with pytest.raises(Exception, match="power_norm.* runs more than once in one graph .*commit='forward'"):
+        compiled(data_of((7, 24)).requires_grad_())
+
+
+OF_TORCH_2_10 = pytest.mark.skipif(torch.__version__.startswith("2.10."), reason="torch 2.10 does not compile it")
+
+
+@pytest.mark.parametrize("commit", [pytest.param("forward", marks=OF_TORCH_2_10), "step"])
+def test_a_norm_that_runs_twice_in_one_graph_is_eager_bit_by_bit(commit):
+    module, other = Twice(commit), Twice(commit)
+    compiled = Called(other, torch.compile(other, backend="aot_eager", fullgraph=True))
+    assert same(steps(other, compiled, (7, 24)), steps(module, module, (7, 24)))
+
+
+def test_a_norm_runs_in_a_trace_that_begins_again():
+    def call(x):
+        y = norm(x)
+        torch._dynamo.graph_break()
+        return 2 * y
+
+    norm, other = nt.PowerNorm(24), nt.PowerNorm(24)
+    warnings.filterwarnings("ignore", ".*is not a leaf Tensor.*")  # of torch, behind a break
+    assert same(steps(norm, Called(norm, torch.compile(call, backend="aot_eager")), (7, 24)),
+                steps(other, Called(other, lambda x: 2 * other(x)), (7, 24)))
+
+
 def test_channels_last():
     module, _ = module_of("group_norm")
     x = data_of((2, 8, 4, 4)).to(memory_format=torch.channels_last)

@@ -141,12 +141,42 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.InstanceNorm1d(3, affine=True)(torch.randn(2, 4, 5)), r"to match num_features \(3\), but got 4"),
     (lambda: nt.InstanceNorm1d(3, affine=True)(torch.randn(4, 5)), r"to match num_features \(3\), but got 4"),
     (lambda: nt.InstanceNorm1d(4)(torch.randn(2, 4, 1)), r"Expected more than 1 spatial element when training"),
+    (lambda: nt.functional.instance_norm(torch.randn(2, 4, 1)), "Expected more than 1 spatial element when training"),
+    (lambda: nt.functional.instance_norm(torch.randn(2, 4, 5), torch.zeros(4), torch.ones(4)),
+     "running_mean and running_var are given, and normc keeps no running statistics of instances; leave them out"),
+    (lambda: nt.functional.instance_norm(torch.randn(2, 4, 5), torch.zeros(4), torch.ones(4), use_input_stats=False),
+     "use_input_stats is False, which normalizes with running statistics; use a BatchNorm of normc.torch in"),
+    (lambda: nt.functional.layer_norm(torch.randn(2, 4, 8), (4, 8), torch.ones(32)),
+     r"weight has the shape \[32\]; this norm takes \[4, 8\]"),
+    (lambda: nt.functional.layer_norm(torch.randn(2, 8), (8,), None, torch.ones(1)), r"bias has the shape \[1\]; this"),
+    (lambda: nt.functional.rms_norm(torch.randn(2, 8), (8,), torch.ones(4)), r"weight has the shape \[4\]; this"),
+    (lambda: nt.functional.group_norm(torch.randn(2, 8, 3), 2, torch.ones(2, 4)), r"weight has the shape \[2, 4\]"),
+    (lambda: nt.functional.instance_norm(torch.randn(2, 8, 3), bias=torch.ones(4)), r"bias has the shape \[4\]; this"),
     (lambda: nt.GroupNorm(4, 32)(torch.randn(2, 31, 3)), "31 channels are not divisible by 4 groups"),
     (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
 ])
 def test_refuses(call, said):
     with pytest.raises(Exception, match=said):
         call()
+
+
+FUNCTIONS = {
+    "layer_norm": lambda of, x, w, b: of(x, x.shape[1:], w, b, 1e-3),
+    "rms_norm": lambda of, x, w, b: of(x, x.shape[1:], w, 1e-3),
+    "group_norm": lambda of, x, w, b: of(x, 2, w[:, 0], b[:, 0], 1e-3),
+    "instance_norm": lambda of, x, w, b: of(x, None, None, w[:, 0], b[:, 0], True, 0.1, 1e-3),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_take_the_arguments_of_torch(name):
+    import inspect
+
+    ours, theirs = getattr(nt.functional, name), getattr(torch.nn.functional, name)
+    arguments = lambda of: [(each.name, each.default) for each in inspect.signature(of).parameters.values()]
+    assert [each for each in arguments(ours) if each[0] != "round"] == arguments(theirs)
+    x, w, b = torch.randn(3, 4, 6), torch.randn(4, 6), torch.randn(4, 6)
+    compare([FUNCTIONS[name](ours, x, w, b)], [FUNCTIONS[name](theirs, x, w, b)], 3e-5)
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 5), (4, 5)], ids=str)

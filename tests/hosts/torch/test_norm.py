@@ -1,6 +1,8 @@
 """Norm: masks, texts of the user, layouts, and what errors say."""
 
+import hashlib
 import os
+import pickle
 import subprocess
 import sys
 
@@ -52,6 +54,22 @@ def test_a_text_of_the_user(mine):
     assert norm.bias is None and "mine#" in repr(norm)
 
 
+def test_a_pickle_finds_its_text_in_the_cache(mine):
+    norm, text = nt.norm(mine, 48), MINE.replace("1e-3", "3.0").encode()
+    other = hashlib.sha256(text).hexdigest()[:12]  # of a norm that another process added
+    normc._library._kept(other, text)
+    pickled = pickle.dumps(norm).replace(norm.text.split("#")[1][:12].encode(), other.encode())
+    loaded, x = pickle.loads(pickled), data_of((5, 48))
+    assert other in loaded.text and (loaded(x) - expected(x, 1.0, 3.0)).abs().max() < 1e-5
+
+
+def test_a_pickle_whose_text_is_not_in_the_cache(mine):
+    pickled = pickle.dumps(nt.norm(mine, 48))
+    loaded = pickle.loads(pickled.replace(hashlib.sha256(MINE.encode()).hexdigest()[:12].encode(), b"0123456789ab"))
+    with pytest.raises(RuntimeError, match="0123456789ab"):
+        loaded(data_of((5, 48)))
+
+
 def test_numbers_of_a_text_of_the_user(mine):
     norm = nt.norm(mine, 48, numbers={"epsilon": 2.0})
     x = data_of((5, 48))
@@ -79,6 +97,26 @@ def test_a_module_begins_with_a_factor_of_one(affine):
     for name in ("gemma_rms_norm", "rms_norm"):
         norm = nt.Norm(name, 24, affine=affine, numbers={"epsilon": 1e-5})
         assert (norm(x) - nt.RMSNorm(24, eps=1e-5)(x)).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("make", [
+    lambda device: nt.Norm("gemma_rms_norm", 24, device=device),
+    lambda device: nt.Norm("layer_norm", 24, device=device),
+    lambda device: nt.Norm("rms_norm", 24, affine=False, device=device),
+    lambda device: nt.PowerNormV(24, device=device),
+    lambda device: nt.PowerNorm(24, heads=4, device=device),
+    lambda device: nt.PowerNorm(24, commit="step", device=device),
+], ids=["gemma_rms_norm", "layer_norm", "without affine", "power_norm_v", "power_norm_released", "power_norm"])
+def test_parameters_and_state_begin_again(make):
+    new, other = make(None), make("meta").to_empty(device="cpu")
+    for tensor in (*other.parameters(), *other.buffers()):
+        tensor.data.fill_(7)
+    other.reset_parameters()
+    mine, theirs = ({**dict(norm.named_parameters()), **dict(norm.named_buffers())} for norm in (other, new))
+    assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in theirs)
+    new(data_of((5, 24)).requires_grad_()).sum().backward()
+    other(data_of((5, 24)).requires_grad_()).sum().backward()
+    assert all(torch.equal(a, b) for a, b in zip(other.buffers(), new.buffers()))
 
 
 def test_rows_that_a_mask_leaves_out():

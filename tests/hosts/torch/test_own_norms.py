@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import types
 
 import normc.torch as nt
 import pytest
@@ -222,7 +223,79 @@ class WithoutCast(RMSNorm):
         return self._norm(x) * self.weight
 
 
-@pytest.mark.parametrize("kind", [Counts, InTraining, OtherAxis, Decides, TwoInputs, EpsilonOutside, WithBuffer, WithoutCast])
+class ConstantStatistic(RMSNorm):
+    def _norm(self, x):
+        with torch.no_grad():
+            factor = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        return x * factor
+
+
+class DetachedStatistic(RMSNorm):
+    def _norm(self, x):
+        return x * torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.eps)
+
+
+class InferenceStatistic(RMSNorm):
+    def _norm(self, x):
+        with torch.inference_mode():
+            factor = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        return x * factor
+
+
+class WithoutGradient(RMSNorm):
+    forward = torch.no_grad()(RMSNorm.forward)
+
+
+class WithGradient(RMSNorm):
+    forward = torch.enable_grad()(RMSNorm.forward)
+
+
+class InGradMode(RMSNorm):
+    def forward(self, x):
+        return super().forward(x) if torch.is_grad_enabled() else x * self.weight
+
+
+class OwnGradient(RMSNorm):
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, eps):
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy, None
+
+    def _norm(self, x):
+        return self.Function.apply(x, self.eps)
+
+
+class InPlaceAtTheEnd(RMSNorm):
+    def forward(self, x):
+        y = super().forward(x)
+        y.clamp_(-1, 1)
+        return y
+
+
+class Watches(RMSNorm):
+    def forward(self, x):
+        y = super().forward(x)
+        y.register_hook(lambda gradient: 2 * gradient)
+        return y
+
+
+class AsksAnObject(RMSNorm):
+    def __init__(self):
+        super().__init__()
+        self.config = types.SimpleNamespace(enabled=True)
+
+    def forward(self, x):
+        return super().forward(x) if self.config.enabled else x
+
+
+@pytest.mark.parametrize("kind", [
+    Counts, InTraining, OtherAxis, Decides, TwoInputs, EpsilonOutside, WithBuffer, WithoutCast, ConstantStatistic,
+    DetachedStatistic, InferenceStatistic, WithoutGradient, WithGradient, InGradMode, OwnGradient, InPlaceAtTheEnd,
+    Watches, AsksAnObject])
 def test_others_are_left(kind):
     kind = type(kind.__name__ + "RMSNorm", (kind,), {})
     module = kind()
@@ -230,6 +303,51 @@ def test_others_are_left(kind):
     report = nt.replace(nn.Sequential(module))
     assert report.left["0"].endswith(f"{kind.__name__} has a forward of its own, which is no RMS norm that normc has")
     assert type(module) is kind and vars(module) == before
+
+
+class Switched(RMSNorm):
+    shared = 1
+
+    def __init__(self):
+        super().__init__()
+        self.enabled, self.kind, self.index = True, "rms", 3
+
+    def forward(self, x):
+        if not self.enabled or self.kind != "rms" or self.shared != 1 or getattr(self, "skipped", False):
+            return x
+        return super().forward(x)
+
+
+class SwitchedRMSNorm(Switched):
+    pass
+
+
+@pytest.mark.parametrize("name, value", [("enabled", False), ("kind", "none"), ("shared", 2), ("skipped", True)])
+def test_an_attribute_that_changes_later(name, value):
+    theirs, ours = made(SwitchedRMSNorm, torch.float32)
+    x = data_of((5, WIDTH))
+    assert ours._normc_takes(x) and torch.equal(copy.deepcopy(ours)(x), ours(x))
+    for norm in (theirs, ours):
+        setattr(norm, name, value)
+    assert torch.equal(ours(x), theirs(x)) and torch.equal(ours(x), x)
+
+
+def test_attributes_that_a_forward_does_not_read_make_no_classes():
+    first, second = SwitchedRMSNorm(), SwitchedRMSNorm()
+    second.index = 4
+    nt.replace(nn.Sequential(first, second), strict=True)
+    assert type(first) is type(second)
+    first.index, first.note = 5, "new"
+    assert first._normc_takes(data_of((5, WIDTH)))
+
+
+def test_a_switch_is_compiled_whole():
+    _, ours = made(SwitchedRMSNorm, torch.float32)
+    torch._dynamo.reset()
+    x, compiled = data_of((5, WIDTH)), torch.compile(ours, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x), ours(x))
+    ours.enabled = False
+    assert torch.equal(compiled(x), x)
 
 
 def test_only_some_types():

@@ -131,6 +131,86 @@ def test_only_some_types():
     assert report.replaced == ["1.after", "2.after"] and type(model[3]) is torch.nn.LayerNorm
 
 
+def test_one_type_is_as_a_tuple_of_it():
+    model = transformer()
+    assert nt.replace(model, norms=torch.nn.RMSNorm).replaced == ["1.after", "2.after"]
+
+
+class ModelRMSNorm(torch.nn.Module):
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight, self.eps = torch.nn.Parameter(torch.ones(width)), eps
+
+    def forward(self, x):
+        return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps)).type_as(x) * self.weight
+
+
+EPSILON = "its epsilon is 0.0, and normc takes one above 0"
+MOMENTUM = "its momentum is {}, and normc takes one from 0 to 1"
+NO_FEATURES = "it has 0 features, and a norm of normc has at least 1"
+REFUSED = {
+    "layer_norm": (lambda: torch.nn.LayerNorm(8, eps=0.0), EPSILON),
+    "rms_norm": (lambda: torch.nn.RMSNorm(8, eps=0.0), EPSILON),
+    "group_norm": (lambda: torch.nn.GroupNorm(4, 8, eps=0.0), EPSILON),
+    "batch_norm": (lambda: torch.nn.BatchNorm1d(8, eps=0.0), EPSILON),
+    "instance_norm": (lambda: torch.nn.InstanceNorm1d(8, eps=0.0), EPSILON),
+    "a norm of the model": (lambda: ModelRMSNorm(8, 0.0), EPSILON),
+    "large momentum": (lambda: torch.nn.BatchNorm2d(8, momentum=1.5), MOMENTUM.format(1.5)),
+    "negative momentum": (lambda: torch.nn.BatchNorm2d(8, momentum=-0.5), MOMENTUM.format(-0.5)),
+    "no features": (lambda: torch.nn.BatchNorm1d(0), NO_FEATURES),
+    "no channels": (lambda: torch.nn.GroupNorm(1, 0), NO_FEATURES),
+    "no elements": (lambda: torch.nn.LayerNorm((4, 0)), NO_FEATURES),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_norm_that_breaks_a_rule_is_left_with_it(name):
+    make, reason = REFUSED[name]
+    norm = make()
+    kind = type(norm)
+    assert nt.replace(torch.nn.Sequential(norm)).left == {"0": reason} and type(norm) is kind
+
+
+def test_what_a_compiler_says_is_the_reason(tmp_path, empty_cache):
+    program = tmp_path / "failing"
+    program.write_text("#!/bin/sh\necho no space; exit 1\n")
+    program.chmod(0o755)
+    normc.compiler(str(program), str(tmp_path / "cache"))
+    reason = nt.replace(torch.nn.GroupNorm(4, 72)).left[""]
+    assert "no kernel serves group_norm_segment:forward@f32[*x72x*]" in reason and "no space" in reason
+
+
+def test_a_forward_of_one_module_stays():
+    model = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.LayerNorm(8), ModelRMSNorm(8, 1e-6))
+    for norm in model[1:]:
+        norm.forward = lambda x: x + 1
+    report = nt.replace(model)
+    assert report.replaced == ["0"]
+    assert report.left == dict.fromkeys("12", "its forward was replaced, in this module alone")
+    assert torch.equal(model[1](data_of((3, 8))), data_of((3, 8)) + 1)
+
+
+def test_norms_over_ranks_are_left():
+    report = nt.replace(torch.nn.Sequential(torch.nn.SyncBatchNorm(8), nt.SyncBatchNorm(8)))
+    assert report.replaced == []
+    assert report.left == {"0": "its statistics are those of all ranks; normc.torch.synchronise replaces it"}
+
+
+def test_classes_that_take_none_below_them_are_left():
+    def refuse(cls):
+        raise TypeError("this class is final")
+
+    final = {"__init_subclass__": refuse}
+    norm, block = type("FinalRMSNorm", (ModelRMSNorm,), final), type("FinalBlock", (Block,), final)
+    model = torch.nn.Sequential(torch.nn.LayerNorm(32), norm(32, 1e-6), block(), torch.nn.LayerNorm(32))
+    report = nt.replace(model)
+    assert report.left == {"1": "FinalRMSNorm takes no class below it: this class is final"}
+    assert report.replaced == ["0", "2.before", "2.after", "3"] and report.fused == {}
+    assert report.apart["2.after"].endswith("rewritten: FinalBlock takes no class below it: this class is final")
+    assert type(model[1]) is norm and type(model[2]) is block and model(data_of((2, 3, 32))).shape == (2, 3, 32)
+
+
 def test_a_class_of_the_user_is_left():
     class Mine(torch.nn.LayerNorm):
         def forward(self, x):

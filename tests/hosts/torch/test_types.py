@@ -142,6 +142,54 @@ def test_a_state_in_16_bits_is_loaded_into_32():
     assert fresh.psi2.dtype == torch.float32
 
 
+def assigned(dtype):
+    module = nt.BatchNorm1d(24)
+    module.load_state_dict(torch.nn.BatchNorm1d(24, dtype=dtype).state_dict(), assign=True)
+    return module
+
+
+def replaced(dtype):
+    module = torch.nn.BatchNorm1d(24).to(dtype)
+    nt.replace(module, strict=True)
+    return module
+
+
+def of_the_default(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        return nt.BatchNorm1d(24)
+    finally:
+        torch.set_default_dtype(before)
+
+
+MADE = {
+    "constructor": lambda dtype: nt.BatchNorm1d(24, dtype=dtype),
+    "default type": of_the_default,
+    "replace": replaced,
+    "sync": lambda dtype: nt.SyncBatchNorm.convert_sync_batchnorm(torch.nn.BatchNorm1d(24).to(dtype)),
+    "sync of normc": lambda dtype: nt.SyncBatchNorm.convert_sync_batchnorm(nt.BatchNorm1d(24, dtype=dtype)),
+    "assign": assigned,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64], ids=str)
+@pytest.mark.parametrize("way", MADE)
+def test_running_statistics_of_a_module_in_16_bits_are_f32(way, dtype):
+    module = MADE[way](dtype)
+    x = data_of((7, 24), dtype).requires_grad_()
+    module(x).sum().backward()
+    assert module.weight.dtype == dtype and module.num_batches_tracked == 1
+    assert set(fields(module).values()) == {torch.float64 if dtype == torch.float64 else torch.float32}
+    assert module.eval()(x).dtype == dtype
+
+
+def test_running_statistics_of_torch_s_own_code_keep_the_type_of_the_module():
+    module = nt.BatchNorm1d(24, momentum=None, dtype=torch.bfloat16)
+    module(data_of((7, 24), torch.bfloat16))
+    assert module.running_mean.dtype == torch.bfloat16
+
+
 def test_state_of_new_modules():
     norm = nt.PowerNorm(24)
     assert list(norm.state_dict()) == ["weight", "bias", "step", "psi2", "nu"]

@@ -103,11 +103,16 @@ def _name_of(path, written):
     return last[0]
 
 
-def _kept(source, written):
-    """Returns where the text of a norm lies in the cache of the compiler: its file may change or go while the process
-    runs, and a cache of another day may be asked for it."""
+def _place(source):
+    """Returns where the text of a norm lies in the cache of the compiler."""
     caches = [arguments[1] for function, arguments in _settings if function == "set_compiler"]
-    kept = pathlib.Path(caches[-1] if caches else cache_folder()).absolute() / "norms" / (source + ".norm")
+    return pathlib.Path(caches[-1] if caches else cache_folder()).absolute() / "norms" / (source + ".norm")
+
+
+def _kept(source, written):
+    """Puts the text of a norm into the cache, and returns where: its file may change or go while the process runs, and
+    a cache of another day may be asked for it."""
+    kept = _place(source)
     if kept.exists():
         return kept
     draft = kept.with_suffix("." + secrets.token_hex(8))  # threads and processes may keep it at the same time
@@ -129,6 +134,14 @@ def add_norm(path):
     source = hashlib.sha256(written).hexdigest()[:12]
     _set("add_norm", source, str(_kept(source, written)))
     return f"{name}#{source}"
+
+
+def add_kept(text):
+    """Adds the norm of a user that a text names, as add_norm did in another process, if the cache has it."""
+    source = re.match(r"[^[#]*#(\w+)", text)
+    added = {arguments[0] for function, arguments in _settings if function in ("add_norm", "add_package")}
+    if source and source[1] not in added and _place(source[1]).exists():
+        _set("add_norm", source[1], str(_place(source[1])))
 
 
 def add_package(path, norm):

@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 
 from . import _ops
 from .. import _around
-from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, store
+from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, refuse_second_run, store
 
 infer = torch.ops.normc.infer_around.default
 forward = torch.ops.normc.forward_around.default
@@ -315,5 +315,7 @@ def train_carried(norm, x, scale, bias, mask, around, state, owner):
         return _result(out, 1 + stream)
     if torch.compiler.is_compiling():
         targets = owner._next if owner.commit_at == "step" else ()
+        if not targets:
+            refuse_second_run(norm, state[0])
         return _Carried.apply(norm, len(state), *arguments, *targets)
     return _Carried.apply(norm, owner, *arguments)

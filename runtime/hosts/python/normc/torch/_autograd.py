@@ -239,14 +239,15 @@ def _is_transformed():
     return _transforming() and not torch.compiler.is_compiling()
 
 
-@torch.no_grad()
 def store(state, following):
-    """Copies the next state into buffers."""
-    if not torch.compiler.is_compiling():
-        torch._foreach_copy_(state, following)
+    """Copies the next state, which has no gradient, into buffers."""
+    if torch.compiler.is_compiling():
+        # torch 2.10 cannot trace the other in backward, and torch.export loads no graph that changes the grad mode.
+        for buffer, value in zip(state, following):
+            buffer.copy_(value)
         return
-    for buffer, value in zip(state, following):  # torch 2.10 cannot trace the other in backward
-        buffer.copy_(value)
+    with torch.no_grad():
+        torch._foreach_copy_(state, following)
 
 
 def normalize(norm, x, scale=None, bias=None, mask=None):
@@ -278,6 +279,24 @@ def _refuse_transforms(norm):
         )
 
 
+def _note_run(ctx):
+    norm, field = ctx.get_local("norm").as_python_constant(), ctx.get_local("field").as_fake()
+    if hasattr(field, "_normc_has_run"):  # a fake tensor, which belongs to one trace
+        raise RuntimeError(
+            f"{norm} runs more than once in one graph of torch.compile, which would lose all but one of its states; "
+            "use one module for each place, or commit='forward'"
+        )
+    field._normc_has_run = True
+
+
+def refuse_second_run(norm, field):
+    """Raises while torch.compile traces a norm that ran in the same graph: its backwards cannot see there that the
+    state changed. `field` is a buffer of its state."""
+    from torch._dynamo.comptime import comptime  # there already in a trace, and slow to import
+
+    comptime(_note_run)
+
+
 def train_carried(norm, x, scale, bias, mask, state, owner):
     """Returns y of a norm whose backward moves the state of `owner`, a Norm, which says when it commits."""
     _refuse_transforms(norm)
@@ -285,6 +304,8 @@ def train_carried(norm, x, scale, bias, mask, state, owner):
     if differentiable and owner.commit_at != "forward":
         if torch.compiler.is_compiling():
             targets = owner._next if owner.commit_at == "step" else ()
+            if not targets:
+                refuse_second_run(norm, state[0])
             return _CarriedTraced.apply(norm, len(state), x, scale, bias, mask, *state, *targets)
         return _Carried.apply(norm, owner, x, scale, bias, mask, *state)
     if differentiable:

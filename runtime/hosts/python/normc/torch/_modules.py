@@ -4,13 +4,12 @@ A module that cannot be computed by normc as torch does it (running statistics o
 falls back to torch's own forward; `replace` reports these.
 """
 
-import math
 import warnings
 
 import torch
 
 from . import _autograd
-from .functional import _check_shape, batch_text, group_norm, rms_epsilon, row_text, segment_text
+from .functional import _check_shape, batch_text, group_norm, instance_norm, rms_epsilon, row_text
 
 
 def _fits(x, shape):
@@ -57,10 +56,7 @@ class _InstanceNorm:
         self._check_input_dim(input)
         batched = input if input.dim() == self._get_no_batch_dim() + 1 else input[None]
         self._check_channels(batched)
-        if math.prod(batched.shape[2:]) == 1:
-            raise ValueError(f"Expected more than 1 spatial element when training, got input size {batched.size()}")
-        norm = segment_text("instance_norm", batched.shape[1], self.eps)
-        y = _autograd.normalize(norm, batched, self.weight, self.bias)
+        y = instance_norm(batched, weight=self.weight, bias=self.bias, eps=self.eps)
         return y if batched is input else y[0]
 
     def _check_channels(self, input):
@@ -87,11 +83,26 @@ class InstanceNorm3d(_InstanceNorm, torch.nn.InstanceNorm3d):
 
 
 class StateKept:
-    """Keeps the buffers of a state in the type of its statistics when a module is cast: f32, and f64 where the
-    module is cast to f64. A state in bf16 would lose what a step adds to it. Buffers of `_exact` keep their type."""
+    """Keeps the buffers of a state in the type of its statistics when a module is made, cast or loaded: f32, and f64
+    where the module is in f64. A state in bf16 would lose what a step adds to it. Buffers of `_exact` keep their
+    type."""
 
     _keeps = True
     _exact = ()
+
+    def register_buffer(self, name, tensor, persistent=True):
+        super().register_buffer(name, tensor, persistent)
+        self._normc_widen()
+
+    def _load_from_state_dict(self, *arguments):
+        super()._load_from_state_dict(*arguments)
+        self._normc_widen()  # assign=True takes tensors as they are
+
+    def _normc_widen(self):
+        """Makes the buffers of a state f32 that have 16 bits."""
+        for name, buffer in self._buffers.items():
+            if self._keeps and buffer is not None and buffer.dtype in (torch.bfloat16, torch.float16):
+                self._buffers[name] = buffer.float()
 
     def _apply(self, fn, recurse=True):
         if not self._keeps:
@@ -137,7 +148,7 @@ class _BatchNorm(StateKept):
 
     def _text(self, input):
         # A decay is below 1. With a momentum of 0 that of the text is free: `_moving` leaves the statistics out.
-        return batch_text(self.num_features, input.dim(), self._decay if self._decay != 1 else 0.0, self.eps)
+        return batch_text(self.num_features, input.dim() > 2, self._decay if self._decay != 1 else 0.0, self.eps)
 
     def _moving(self, state, following):
         """Returns the fields of a state that a step changes, and their next values: with a momentum of 0 the number of
@@ -146,8 +157,9 @@ class _BatchNorm(StateKept):
 
     def _fresh(self, input):
         kind = torch.float64 if input.dtype == torch.float64 else torch.float32
-        zeros = torch.zeros(self.num_features, dtype=kind, device=input.device)
-        return torch.zeros((), dtype=torch.int64, device=input.device), zeros, zeros
+        # Two tensors: torch.compile takes no Function that is given one twice.
+        mean, var = (torch.zeros(self.num_features, dtype=kind, device=input.device) for _ in range(2))
+        return torch.zeros((), dtype=torch.int64, device=input.device), mean, var
 
     def _check_features(self, input):
         if input.shape[1] != self.num_features:

@@ -56,17 +56,24 @@ def constant(function):
     return called
 
 
-def served(text, types):
-    """True if there are kernels of a text, or a compiler that makes them, for types as types_of gives them."""
-    return _served(text, types, settings())
+def refusal(text, types):
+    """Returns why a text cannot run for types as types_of gives them; None if there are kernels of it, or a compiler
+    that makes them."""
+    return _refusal(text, types, settings())
 
 
 @constant
-def _served(text, types, settings):
+def _refusal(text, types, settings):
     try:
-        return all(library.facts(text, entry, *types) for entry in ("forward", "backward"))
-    except Error:
-        return False
+        for entry in ("forward", "backward"):
+            library.facts(text, entry, *types)
+    except Error as error:
+        return str(error)
+
+
+def served(text, types):
+    """True if a text can run for types."""
+    return refusal(text, types) is None
 
 
 def is_channels_first(norm):

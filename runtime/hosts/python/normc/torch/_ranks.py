@@ -169,6 +169,7 @@ class SyncBatchNorm(_BatchNorm, torch.nn.modules.batchnorm._BatchNorm):
         for each in converted.modules():
             if type(each) is torch.nn.SyncBatchNorm:
                 each.__class__ = cls
+                each._normc_widen()
         return converted
 
 

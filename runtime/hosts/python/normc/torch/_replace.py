@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import math
 import os
 import re
 
@@ -58,18 +59,59 @@ def _text_for(module, x):
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm):
         return segment_text("instance_norm", module.num_features, module.eps)
     if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-        return batch_text(module.num_features, 2 if isinstance(module, torch.nn.BatchNorm1d) else 4, 0.0, module.eps)
+        return batch_text(module.num_features, not isinstance(module, torch.nn.BatchNorm1d), 0.0, module.eps)
     name = "rms_norm" if isinstance(module, torch.nn.RMSNorm) else "layer_norm"
     return row_text(name, module.normalized_shape, rms_epsilon(x) if module.eps is None else module.eps)
 
 
-def _has_kernels(module):
-    """True if there are kernels of a norm of torch.nn with data of the type of its parameters. Packages have them for any
-    number of features, but for one number of groups alone, and not all have them for parameters of 16 bits."""
+_NO_KERNELS = "no package has its kernels; normc-compiler makes them"
+
+
+def _refusal(text, types):
+    """Returns why a text cannot run for types; None if it can."""
+    reason = _ops.refusal(text, types)
+    if reason is None or "install normc-compiler" in reason:
+        return reason and _NO_KERNELS
+    return reason.splitlines()[0]
+
+
+def _without_kernels(module):
+    """Returns why a norm of torch.nn has no kernels with data of the type of its parameters; None if it has. Packages
+    have them for any number of features, but for one number of groups alone, and not all have them for parameters of
+    16 bits."""
     like = torch.empty(0, dtype=getattr(module.weight, "dtype", None), device="cpu")
     types = _ops.types_of(like, module.weight)
     of_16_bits = types[1] != "" and module.weight.device.type == "cpu"
-    return not (of_16_bits or isinstance(module, torch.nn.GroupNorm)) or _ops.served(_text_for(module, like), types)
+    if of_16_bits or isinstance(module, torch.nn.GroupNorm):
+        return _refusal(_text_for(module, like), types)
+
+
+def _broken_rule(sizes, eps, momentum=None):
+    """Returns the rule for the numbers of a norm that these break; None if there is none."""
+    if 0 in sizes:
+        return "it has 0 features, and a norm of normc has at least 1"
+    if eps is not None and not 0 < eps < math.inf:
+        return f"its epsilon is {eps}, and normc takes one above 0"
+    if momentum is not None and not 0 <= momentum <= 1:
+        return f"its momentum is {momentum}, and normc takes one from 0 to 1"
+
+
+def _class_of_own(module, named):
+    """Returns the class that a norm of a model becomes, or the reason to leave it."""
+    form = _rms.recognized(module)
+    if form is None:
+        return f"{named}, which is no RMS norm that normc has"
+    weight = module.weight
+    if weight.device.type != "cpu":
+        return f"it is on device {weight.device}, and its kernels are for CPUs"
+    rule = _broken_rule(weight.shape, getattr(module, form[2][0]))
+    reason = rule or _refusal(_rms.text_of(module, form), _ops.types_of(weight, weight))
+    if reason:
+        return reason
+    try:
+        return _rms.class_of(type(module), form)
+    except Exception as error:  # of code of the model: its __init_subclass__, or its metaclass
+        return f"{type(module).__name__} takes no class below it: {error}"
 
 
 def _class_for(module):
@@ -79,24 +121,24 @@ def _class_for(module):
     parameter = next(module.parameters(), None)
     if parameter is not None and parameter.device.type not in ("cpu", "cuda"):
         return f"it is on device {parameter.device}"
+    if "forward" in vars(module):
+        return "its forward was replaced, in this module alone"
     named = f"{type(module).__module__}.{type(module).__name__} has a forward of its own"
     if _is_own(module):
-        form = _rms.recognized(module)
-        if form is None:
-            return f"{named}, which is no RMS norm that normc has"
-        made, weight = _rms.class_of(type(module), form), module.weight
-        if weight.device.type != "cpu":
-            return f"it is on device {weight.device}, and its kernels are for CPUs"
-        if not _ops.served(_rms.text_of(module, form), _ops.types_of(weight, weight)):
-            return _NO_KERNELS
-        return made
+        return _class_of_own(module, named)
+    if type(module) is torch.nn.SyncBatchNorm:
+        return "its statistics are those of all ranks; normc.torch.synchronise replaces it"
     if type(module) not in _TYPES:
         return named
-    if isinstance(module, torch.nn.modules.batchnorm._BatchNorm) and module.momentum is None and module.track_running_stats:
+    is_batch = isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+    if is_batch and module.momentum is None and module.track_running_stats:
         return "momentum=None, a plain mean of all steps, is torch's"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
         return "running statistics of instances are torch's"
-    return _TYPES[type(module)] if _has_kernels(module) else _NO_KERNELS
+    sizes = [getattr(module, name, None) for name in ("num_features", "num_channels")]
+    sizes += getattr(module, "normalized_shape", ())
+    rule = _broken_rule(sizes, module.eps, module.momentum if is_batch else None)
+    return rule or _without_kernels(module) or _TYPES[type(module)]
 
 
 class _Rewritten:
@@ -114,7 +156,10 @@ def _class_with(own, norms):
     forward, lines = _residuals.rewritten(own.forward, norms)
     names = {"_normc_norms": norms, "forward": forward, "__module__": own.__module__, "__doc__": own.__doc__,
              "__qualname__": own.__qualname__}
-    return type(own.__name__, (_Rewritten, own), names), lines
+    try:
+        return type(own.__name__, (_Rewritten, own), names), lines
+    except Exception as error:  # of code of the model: its __init_subclass__, or its metaclass
+        raise _residuals.Refused(f"{own.__name__} takes no class below it: {error}") from error
 
 
 def _rewritten(own, norms):
@@ -126,9 +171,6 @@ def _rewritten(own, norms):
     return own.__new__(own)
 
 
-_NO_KERNELS = "no package has its kernels; normc-compiler makes them"
-
-
 def _reason_apart(norm):
     """Returns why a norm does not take a sum; None if it does."""
     weight, shape = norm.weight, getattr(norm, "normalized_shape", None)
@@ -138,7 +180,7 @@ def _reason_apart(norm):
     text = norm._normc_residual_form(like)
     if text is None:
         return "it has no form with a residual"
-    return None if _ops.served(text, _ops.types_of(like, weight)) else _NO_KERNELS
+    return _refusal(text, _ops.types_of(like, weight))
 
 
 def _fuse(name, module, norms, report):
@@ -170,19 +212,23 @@ def replace(model, norms=None, strict=False, residuals=True):
     """Makes the norms of a model run on normc, and returns a Report.
 
     A module stays the same object, with its parameters, buffers, hooks and names: only its class changes, so tied
-    and wrapped modules keep working. `norms`: the types to replace, of torch.nn or of the model; None: all that normc
-    has. RMS norms that a model defines itself are replaced if the graph of their forward is known (docs/hosts.md).
+    and wrapped modules keep working. `norms`: the type or types to replace, of torch.nn or of the model; None: all that
+    normc has. RMS norms that a model defines itself are replaced if the graph of their forward is known
+    (docs/hosts.md). Running statistics in 16 bits become f32.
     `strict`: raises if a norm is left. `residuals`: where the forward of a block adds in front of a norm, one kernel
     does both. Undo: `module.__class__ = torch.nn.LayerNorm`, or the class of the model.
     """
     report, seen, with_form = Report([], {}), set(), {}
+    kinds = (norms,) if isinstance(norms, type) else tuple(norms or (*_TYPES, torch.nn.SyncBatchNorm))
     for name, module in list(model.named_modules()):
-        if not (isinstance(module, tuple(norms or _TYPES)) or (norms is None and _is_own(module))) or id(module) in seen:
+        if not (isinstance(module, kinds) or (norms is None and _is_own(module))) or id(module) in seen:
             continue
         seen.add(id(module))
         made = _class_for(module)
         if not isinstance(made, str):
             module.__class__ = made
+            if isinstance(module, _modules.StateKept):
+                module._normc_widen()
             report.replaced.append(name)
             if residuals and hasattr(made, "_normc_residual_form"):
                 with_form[id(module)] = module

@@ -33,12 +33,13 @@ def _is_plain(norm):
 def add_norm(a, b, norm):
     """Returns norm(a + b) and a + b, by one kernel where `norm` has one: of two tensors of one shape and one type on a
     CPU. The kernel makes a contiguous sum, which torch does of a first operand that is. Statistics are then of the sum
-    before it is rounded to 16 bits (docs/around-a-norm.md)."""
+    before it is rounded to 16 bits (docs/around-a-norm.md). torch.compile takes no kernel that is given a tensor twice,
+    so x + x is added apart."""
     plain = torch.Tensor, torch.nn.Parameter
     form = getattr(norm, "_normc_residual_form", None)
     if (form is not None and type(a) in plain and type(b) in plain and a.shape == b.shape and a.dtype == b.dtype
             and a.dtype in _ops._NAMES and a.device.type == b.device.type == "cpu" and a.is_contiguous()
-            and _is_plain(norm)):
+            and a is not b and _is_plain(norm)):
         text, bias = form(a), getattr(norm, "bias", None)
         if text is not None and _ops.served(text, _ops.types_of(a, norm.weight)):
             return _around.apply(text, b, norm.weight, bias, None, {"residual": a})[0]

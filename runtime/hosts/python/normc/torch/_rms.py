@@ -1,6 +1,8 @@
 """RMS norms that models define themselves, as Llama's code does: what a forward computes, by its graph."""
 
 import functools
+import itertools
+from types import FunctionType, MethodType
 
 import torch
 import torch.fx
@@ -62,6 +64,8 @@ def _text(node, eps, types):
 
 def _form(graph, eps):
     """Returns the norm of a graph, and its rounding; None if it is another function."""
+    if any(not node.users for node in graph.nodes if node.op.startswith("call") and node.target is not getattr):
+        return None  # it changes or watches a tensor beside what it returns
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     types = {node for node in graph.nodes if node.target is getattr and node.args == (inputs[0], "dtype")}
     (output,) = (node for node in graph.nodes if node.op == "output")
@@ -78,47 +82,97 @@ def _eps_of(module, names):
     return eps if isinstance(eps, float) else None
 
 
+class _Tracer(torch.fx.Tracer):
+    """Refuses a forward that computes in another grad mode than that of its call: a graph does not show it, and its
+    gradient is that of another function."""
+
+    def create_node(self, *arguments, **named):
+        if torch.is_grad_enabled() != self.grad:
+            raise NotImplementedError("the grad mode changes")
+        return super().create_node(*arguments, **named)
+
+    def trace(self, module):
+        self.grad = torch.is_grad_enabled()
+        return super().trace(module)
+
+
+class _Watched:
+    """What a module is while it is traced: a class made of this one and its own, which writes down what is read."""
+
+    def __init_subclass__(cls):
+        pass  # that of the own class is for classes that stay
+
+    def __getattribute__(self, name):
+        read = super().__getattribute__
+        read("_normc_read").add(name)
+        return read(name)
+
+
+_SETTINGS = (bool, int, float, str, tuple, torch.dtype, type(None))
+_METHODS = (FunctionType, MethodType)
+
+
+def _settings(module, names):
+    """Returns the attributes of these names that a caller may change later, with their values; None stands for one that
+    is not there. Raises LookupError for an object, which may change inside."""
+    found = []
+    for name in sorted(names - vars(torch.nn.Module()).keys()):
+        value = getattr(module, name, None)
+        if isinstance(value, _SETTINGS):
+            found.append((name, value))
+        elif name in vars(module) or not isinstance(value, _METHODS):
+            raise LookupError(name)
+    return tuple(found)
+
+
 def recognized(module):
-    """Returns the norm and the rounding that a module is, and the names of the attributes that are its epsilon: one with a
-    weight of each feature and no more, whose forward is, in training and in evaluation, a graph that is known. None for
-    any other."""
+    """Returns the norm and the rounding that a module is, the names of the attributes that are its epsilon, and the
+    other attributes that its forward reads, with their values: one with a weight of each feature and no more, whose
+    forward is, in training and in evaluation, with gradients and without, a graph that is known. None for any other."""
     names = tuple(name for name, value in vars(module).items() if isinstance(value, float))
     weight, eps = getattr(module, "weight", None), _eps_of(module, names)
     one = [name for name, _ in module.named_parameters()] == ["weight"] and not any(True for _ in module.buffers())
     if not one or any(True for _ in module.children()) or weight.dim() != 1 or eps is None:
         return None
-    forms, before = set(), dict(vars(module))
+    own, read, forms, before = type(module), set(), set(), dict(vars(module))
     try:
-        for mode in (True, False):
-            module.training = mode
-            forms.add(_form(torch.fx.Tracer().trace(module), eps))
+        module.__class__ = type(own.__name__, (_Watched, own), {"_normc_read": read})
+        for training, grad in itertools.product((True, False), repeat=2):
+            module.training = training
+            with torch.set_grad_enabled(grad):
+                forms.add(_form(_Tracer().trace(module), eps))
             if {**vars(module), "training": before["training"]} != before:
                 return None  # it remembers something
+        module.__class__ = own
+        settings = _settings(module, {name for name in read - {"weight", *names} if not name.startswith("__")})
     except Exception:  # what a trace cannot follow: any kind of error of the code that is traced
         return None
     finally:
+        module.__class__ = own
         vars(module).clear()
         vars(module).update(before)
     (form,) = forms if len(forms) == 1 else (None,)
-    return form and (*form, names)
+    return form and (*form, names, settings)
 
 
 def text_of(module, form, suffix=""):
     """Returns the text of a module of a form that `recognized` gave, of its epsilon now."""
-    name, round, names = form
+    name, round, names, _ = form
     return row_text(name + suffix, module.weight.shape, _eps_of(module, names), round)
 
 
 class OwnRMSNorm:
     """What a recognized module becomes: a class made of this one and its own. It runs its own forward for what is not
-    the same function: data or a weight in f64, types that differ where the product is not cast, and an epsilon that
-    became no number of Python. Names begin with _normc, since the class of a model may have any others."""
+    the same function: data or a weight in f64, types that differ where the product is not cast, an epsilon that became
+    no number of Python, and an attribute that has another value than when it was traced. Names begin with _normc, since
+    the class of a model may have any others."""
 
     def _normc_takes(self, x):
-        kinds, (_, round, names) = (torch.float32, torch.bfloat16, torch.float16), self._normc_form
+        kinds, (_, round, names, settings) = (torch.float32, torch.bfloat16, torch.float16), self._normc_form
         one_type = self.weight.dtype == x.dtype or (round is None and self.weight.dtype == torch.float32)
         return (isinstance(x, torch.Tensor) and x.device.type == "cpu" and x.dtype in kinds and one_type
                 and x.shape[-1:] == self.weight.shape and _eps_of(self, names) is not None
+                and all(getattr(self, name, None) == value for name, value in settings)
                 and _ops.served(self._normc_text(), _ops.types_of(x, self.weight)))
 
     def _normc_text(self, suffix=""):

@@ -49,9 +49,8 @@ class Norm(StateKept, torch.nn.Module):
         self._carried = _ops.library.facts(self.text, "backward", "f32", "")["writes_state"]
         self._around = bool(known["around"])
         made = {"device": device, "dtype": dtype}
-        starts = ("weight", known["neutral_scale"], known["scale"]), ("bias", 0.0, known["bias"])
-        for parameter, start, has in starts:
-            value = torch.nn.Parameter(torch.full((features,), start, **made)) if affine and has else None
+        for parameter, has in (("weight", known["scale"]), ("bias", known["bias"])):
+            value = torch.nn.Parameter(torch.empty(features, **made)) if affine and has else None
             self.register_parameter(parameter, value)
         kind = torch.float64 if (dtype or torch.get_default_dtype()) == torch.float64 else torch.float32
         self._fields = [field["name"] for field in known["state"]]
@@ -59,8 +58,9 @@ class Norm(StateKept, torch.nn.Module):
             shape = [{"features": features}.get(axis, axis) for axis in field["shape"] if axis != 1]
             exact = torch.int64 if field["dtype"] == "i64" else kind
             for prefix in ("", "_next_") if self._carried and commit == "step" else ("",):
-                value = torch.full(shape, field["init"], dtype=exact, device=device)
+                value = torch.empty(shape, dtype=exact, device=device)
                 self.register_buffer(prefix + field["name"], value, persistent=not prefix)
+        self.reset_parameters()
 
     @property
     def state(self):
@@ -102,6 +102,14 @@ class Norm(StateKept, torch.nn.Module):
             self._store(following)
         return y
 
+    def reset_parameters(self):
+        """Makes the parameters and the state those of a new module."""
+        start = _ops.library.facts(self.text, "forward", "f32", "")["neutral_scale"]
+        for parameter, value in ((self.weight, start), (self.bias, 0.0)):
+            if parameter is not None:
+                torch.nn.init.constant_(parameter, value)
+        self.reset_state()
+
     def reset_state(self):
         """Makes the state that of a new module."""
         for field in _ops.library.facts(self.text, "forward", "f32", "")["state"]:
@@ -114,6 +122,10 @@ class Norm(StateKept, torch.nn.Module):
     def _load_from_state_dict(self, *arguments):
         super()._load_from_state_dict(*arguments)
         self._begin()
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        _library.add_kept(self.text)
 
     def _store(self, following):
         _autograd.store(self.state, following)
