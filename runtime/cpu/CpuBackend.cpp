@@ -17,12 +17,13 @@ struct PhaseCall {
   normc_phase phase;
   const normc_kernel_args* args;
   int64_t chunks;
+  ChunkOrder order;
   bool keepDenormals;
 
   void runHere(int64_t first, int64_t end) const {
     if (first == end) return;
     const FloatMode mode(keepDenormals);
-    for (int64_t chunk = first; chunk < end; ++chunk) phase(args, chunk);
+    for (int64_t i = first; i < end; ++i) phase(args, chunkDrawn(order, i, first, end));
   }
   static void runChunk(void* self, int64_t chunk) {
     const auto& call = *static_cast<const PhaseCall*>(self);
@@ -38,7 +39,7 @@ class HostTasks {
       : call_(call),
         threads_(threads),
         tasks_(threads.limit > 0 ? std::min<int64_t>(call.chunks, threads.limit) : call.chunks),
-        shares_(call.chunks, tasks_) {}
+        shares_(call.chunks, tasks_, call.order) {}
 
   /// Returns the result of the host's parallel_for.
   int run() {
@@ -99,6 +100,8 @@ CpuBackend::CpuBackend(const Binding& binding)
   // forwards may have incremented the step in the state.
   stepField_ = indexOf(kernel_.parts.readsSaved() ? kernel_.saved : kernel_.state, "step");
 
+  for (size_t i = 0; i < phases.size(); ++i) orders_.push_back(orderOf(i));
+
   description_ = "processor: " + std::string(normc_cpu_isa());
   if (binding.request.isa_cap) description_ += ", capped at " + std::string(binding.request.isa_cap);
   description_ += "\nthreads: " + threads_.description + "\n";
@@ -147,6 +150,14 @@ bool CpuBackend::warmupIsOver(const Call& call) const {
   return kernel_.parts.readsSaved() ? now > steps : now >= steps;
 }
 
+ChunkOrder CpuBackend::orderOf(size_t phase) const {
+  const Shape& units = kernel_.phases[phase].units;
+  for (size_t i = phase; i-- > 0;)
+    if (kernel_.phases[i].units == units)
+      return orders_[i] == ChunkOrder::Ascending ? ChunkOrder::Descending : ChunkOrder::Ascending;
+  return ChunkOrder::Ascending;
+}
+
 bool CpuBackend::waitsBefore(size_t phase, const normc_cut* cuts) const {
   // A phase may write the step of the state, and every thread reads it before.
   if (phase == 0) return hasWarmup_ && knowsStep() && !kernel_.parts.isBackward();
@@ -177,8 +188,8 @@ normc_status CpuBackend::runPart(const Call& call, const normc_kernel_args& args
     if (waitsBefore(i, call.cuts.data())) part.wait();
     if (leavesOut(i, warmupIsOver) || !part.exists()) continue;
     const int64_t chunks = call.cuts[i].chunks;
-    PhaseCall{phases_[i], &args, chunks, keepDenormals_}.runHere(part.firstOf(chunks),
-                                                                 part.firstOf(chunks, 1));
+    PhaseCall{phases_[i], &args, chunks, orders_[i], keepDenormals_}.runHere(part.firstOf(chunks),
+                                                                             part.firstOf(chunks, 1));
   }
   if (part.exists()) return NORMC_OK;
   return fail(NORMC_INVALID_ARGUMENT, "ith is ", part.index, "; it must be from 0 to ", part.count - 1,
@@ -205,13 +216,13 @@ normc_status CpuBackend::run(const Call& call) const {
   if (part) return runPart(call, args, leaveOut);
   for (size_t i = 0; i < phases_.size(); ++i) {
     if (leavesOut(i, leaveOut)) continue;
-    PhaseCall phase = {phases_[i], &args, call.cuts[i].chunks, keepDenormals_};
+    PhaseCall phase = {phases_[i], &args, call.cuts[i].chunks, orders_[i], keepDenormals_};
     if (phase.chunks <= 1 || threads_.none()) {
       phase.runHere(0, phase.chunks);
       continue;
     }
     if (threads_.pool) {
-      threads_.pool->run(phase.chunks, threads_.limit, PhaseCall::runChunk, &phase);
+      threads_.pool->run(phase.chunks, threads_.limit, PhaseCall::runChunk, &phase, phase.order);
       continue;
     }
     HostTasks tasks(phase, threads_);

@@ -25,6 +25,9 @@ class CpuBackend final : public Backend {
   bool warmupIsOver(const Call& call) const;
   int64_t step(const Call& call) const;
 
+  /// Returns the order of a phase's chunks: that of the phase before with the same units, reversed. What that
+  /// one read last is still in the caches.
+  ChunkOrder orderOf(size_t phase) const;
   bool leavesOut(size_t phase, bool warmupIsOver) const {
     return warmupIsOver && kernel_.phases[phase].when == When::Warmup;
   }
@@ -40,6 +43,7 @@ class CpuBackend final : public Backend {
   const std::vector<double>& scalars_;
   std::shared_ptr<const SharedObject> code_;
   std::vector<normc_phase> phases_;
+  std::vector<ChunkOrder> orders_;  ///< of each phase
   std::vector<size_t> mayBeZeros_;  ///< operands of inputs that may be left out
   Threads threads_;
   bool keepDenormals_, steady_;

@@ -9,8 +9,6 @@
 #include <exception>
 #include <thread>
 
-#include "runtime/threads/WorkShares.h"
-
 namespace normc::runtime {
 namespace {
 
@@ -163,9 +161,9 @@ void Pool::finish(Job& job) {
     if (++looks % kLooks == 0) std::this_thread::yield();
 }
 
-void Pool::run(int64_t count, int64_t limit, normc_task task, void* data) {
+void Pool::run(int64_t count, int64_t limit, normc_task task, void* data, ChunkOrder order) {
   const int64_t wanted = std::min(limit, count) - 1;
-  Job job{WorkShares(count, std::min<int64_t>(limit, workers() + 1)), task, data};
+  Job job{WorkShares(count, std::min<int64_t>(limit, workers() + 1), order), task, data};
   offer(job, wanted, false);
   if (job.offers < wanted) {
     workAlone(job, count, wanted);

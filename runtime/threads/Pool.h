@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/normc.h"
+#include "runtime/threads/WorkShares.h"
 
 namespace normc::runtime {
 
@@ -28,9 +29,10 @@ class Pool {
   int workers() const { return static_cast<int>(workers_.size()); }
 
   /// Calls task(data, i) once for each i in [0, count), on the calling thread and at most `limit` - 1 others,
-  /// and returns when all have returned. May be called from any thread, from several at a time, and in a
-  /// forked child; not from within a task.
-  void run(int64_t count, int64_t limit, normc_task task, void* data);
+  /// and returns when all have returned. Each thread takes its share in the given order. May be called from
+  /// any thread, from several at a time, and in a forked child; not from within a task.
+  void run(int64_t count, int64_t limit, normc_task task, void* data,
+           ChunkOrder order = ChunkOrder::Ascending);
 
  private:
   struct Job;

@@ -78,6 +78,46 @@ TEST(Parts, CopyFieldsOnce) {
   }
 }
 
+/// Three phases over the same rows, whose eight chunks number themselves in the features 0, 1 and 2 of y, and
+/// the numbers of one phase.
+struct NumberedChunks : LayerNorm {
+  NumberedChunks()
+      : LayerNorm(32, 3,
+                  openInMemory(packageOf({kernel(), layerNorm("backward")}), host::Context(oneThread()))) {}
+
+  static package::Kernel kernel() {
+    package::Kernel kernel = layerNorm("forward");
+    kernel.phases.resize(3, kernel.phases[0]);
+    kernel.phases[0].symbol = "number_first";
+    kernel.phases[1].symbol = "number_second";
+    kernel.phases[2].symbol = "number_third";
+    return kernel;
+  }
+  std::vector<float> ofPhase(int64_t phase) const {
+    std::vector<float> numbers;
+    for (int64_t row = 0; row < rows; row += rows / 8) numbers.push_back(y[row * features + phase]);
+    return numbers;
+  }
+};
+
+// What a phase has read last is still in the caches, so the next one begins with it.
+TEST(Phases, GoOverTheSameRowsInTurnForwardsAndBackwards) {
+  const std::vector<float> ascending = {0, 1, 2, 3, 4, 5, 6, 7}, descending = {7, 6, 5, 4, 3, 2, 1, 0};
+  NumberedChunks whole;
+  whole.forwardPlan(whole.forward());
+  EXPECT_EQ(whole.ofPhase(0), ascending);
+  EXPECT_EQ(whole.ofPhase(1), descending);
+  EXPECT_EQ(whole.ofPhase(2), ascending);
+}
+
+TEST(Parts, KeepTheirChunksAndGoOverThemInTurnForwardsAndBackwards) {
+  NumberedChunks parts;
+  byParts(parts.forwardPlan, parts.forward(), parts.sizes(), 2, Turns::Ascending);
+  EXPECT_EQ(parts.ofPhase(0), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(parts.ofPhase(1), (std::vector<float>{3, 2, 1, 0, 7, 6, 5, 4}));
+  EXPECT_EQ(parts.ofPhase(2), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
 TEST(Parts, OfOnePhaseNeedNoBarrier) {
   LayerNorm norm(129, 10), parts(129, 10);
   norm.forwardPlan(norm.forward());

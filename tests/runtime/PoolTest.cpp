@@ -35,6 +35,12 @@ TEST(WorkShares, BeginWithTheirOwnAndGoOnWithOthers) {
   EXPECT_EQ(drawn(first, 0), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
+TEST(WorkShares, AreTheSameInDescendingOrder) {
+  WorkShares one(7, 2, ChunkOrder::Descending), other(7, 2, ChunkOrder::Descending);
+  EXPECT_EQ(drawn(one, 1), (std::vector<int64_t>{6, 5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(drawn(other, 0), (std::vector<int64_t>{3, 2, 1, 0, 6, 5, 4}));
+}
+
 TEST(WorkShares, OfMoreThreadsThanChunksOrShares) {
   for (const auto& [chunks, threads] : {std::pair{3, 16}, {1000, 200}, {1, 1}}) {
     WorkShares shares(chunks, threads);

@@ -25,6 +25,15 @@ static float* line(Args args, int operand, int64_t row, int64_t task) {
 static float* vector(Args args, int operand) { return (float*)args->operand[operand].data; }
 
 /* ------------------------------------------------------------ layer_norm -- */
+/* With the operands of forward, for one thread: element `phase` of the first row of a chunk of y is the number of
+ * chunks of this phase that ran before it; mean[phase] counts them. */
+static void number_chunk(Args args, int phase, int64_t task) {
+  line(args, 3, first(args, phase, task), task)[phase] = vector(args, 4)[phase]++;
+}
+EXPORT void number_first(Args args, int64_t task) { number_chunk(args, 0, task); }
+EXPORT void number_second(Args args, int64_t task) { number_chunk(args, 1, task); }
+EXPORT void number_third(Args args, int64_t task) { number_chunk(args, 2, task); }
+
 /* forward: x scale bias | y, saved mean rstd; epsilon; one phase over rows. */
 EXPORT void layer_norm_forward(Args args, int64_t task) {
   const float *scale = vector(args, 1), *bias = vector(args, 2);
