@@ -9,8 +9,6 @@
 namespace normc {
 namespace {
 
-constexpr const char* kGivenScale = "the caller gives that scale: leave it out, or write 'per = row'";
-
 class Builder {
  public:
   Builder(const SourceText& source, Spec& spec, Places& places, Errors& errors)
@@ -296,12 +294,12 @@ class Builder {
     }
     const bool isGiven = quantize.per == QuantizePer::Tensor;
     if (const Options::Given* scale = given.given("scale"); scale && isGiven) {
-      context_.fail(scale->name, "C33", "'scale' means nothing for 'per = tensor'", kGivenScale);
+      context_.fail(scale->name, "C33", "'scale' means nothing for 'per = tensor'", kGivenScaleHint);
     } else {
       given.word("scale", kQuantizeScaleWords, quantize.powerOfTwo);
     }
     if (const Options::Given* floor = given.given("floor"); floor && isGiven) {
-      context_.fail(floor->name, "C33", "'floor' means nothing for 'per = tensor'", kGivenScale);
+      context_.fail(floor->name, "C33", "'floor' means nothing for 'per = tensor'", kGivenScaleHint);
     } else {
       given.number("floor", quantize.floor);
     }

@@ -5,6 +5,7 @@
 #include "dsl/EnumWords.h"
 #include "dsl/Nearest.h"
 #include "dsl/Print.h"
+#include "runtime/abi/Numbers.h"
 #include "runtime/abi/ProblemText.h"
 
 namespace normc {
@@ -96,7 +97,7 @@ class Checker {
 
   void gradient() {
     // C12
-    if (!spec_.perFeature()) return;  // C6 said so
+    if (!spec_.perFeature()) return;  // C6 has reported it
     require(spec_.backward != Backward::Exact || spec_.divideBy != DivideBy::Window, "C12", "backward",
             "'backward exact' does not go with 'divide_by window'",
             "a window contains this batch only in part: use 'backward approximate' or 'backward frozen'");
@@ -118,7 +119,7 @@ class Checker {
   void correction() {
     const Renorm kind = spec_.renorm.kind;
     const std::string name = "'renorm " + wordOf(kRenormWords, kind) + "'";
-    if (kind != Renorm::None && !spec_.perFeature()) {  // what else it needs, needs that too
+    if (kind != Renorm::None && !spec_.perFeature()) {  // the other rules of renorm assume it
       perFeature(kind == Renorm::Std ? "C15" : "C16", false, "renorm", name, "or 'renorm none'");
       return;
     }
@@ -216,10 +217,9 @@ class Checker {
     require(!blocks || quantize.size >= 1, "C33", "quantize.size",
             "a block of " + std::to_string(quantize.size) + " features", "use 1 or more, e.g. 128");
     require(!given || !quantize.powerOfTwo, "C33", "quantize.scale", "'scale' means nothing for " + per,
-            "the caller gives that scale: leave it out, or write 'per = row'");
+            kGivenScaleHint);
     require(!given || quantize.floor == defaults.floor, "C33", "quantize.floor",
-            "'floor' means nothing for " + per,
-            "the caller gives that scale: leave it out, or write 'per = row'");
+            "'floor' means nothing for " + per, kGivenScaleHint);
     number("C33", given || quantize.floor >= kLeastFloor, "quantize.floor", "floor", quantize.floor,
            "use 1e-30 or more, e.g. 1e-10: a row of zeros has a scale too, which divides in f32");
   }
@@ -299,8 +299,7 @@ class Checker {
   // C26
   void whole(const std::string& place, const std::string& what, double value) {
     if (!std::isfinite(value) || value < 0) return;  // reported already
-    number("C26", value == std::floor(value) && value <= kLargestWhole, place, what, value,
-           "use a whole number of at most 2^53");
+    number("C26", value == std::floor(value) && value <= kLargestWhole, place, what, value, kWholeHint);
   }
 
   void number(const char* rule, bool ok, const std::string& place, const std::string& what, double value,
@@ -354,9 +353,7 @@ class Checker {
 }  // namespace
 
 bool epsilonMayBeZero(const Spec& spec) {
-  const bool batchScale =
-      spec.backward == Backward::Approximate && spec.approximate.scale == BackwardScale::Batch;
-  return spec.divideBy == DivideBy::Running && !spec.warmup && !batchScale;
+  return spec.divideBy == DivideBy::Running && !spec.warmup && !spec.hasBatchScale();
 }
 
 std::vector<Diagnostic> checkSpec(const Spec& spec, const Places& places) {

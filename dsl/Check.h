@@ -23,11 +23,14 @@ struct Place {
 /// what is not written.
 using Places = std::map<std::string, Place, std::less<>>;
 
-/// Rule C26: up to 2^53 a double holds every whole number.
-inline constexpr double kLargestWhole = 9007199254740992.0;
+/// Rule C26, as a hint.
+inline constexpr const char* kWholeHint = "use a whole number of at most 2^53";
 
 /// Rule C33: the least floor of `quantize`.
 inline constexpr double kLeastFloor = 1e-30;
+/// Rule C33, as a hint for an option that means nothing for 'per = tensor'.
+inline constexpr const char* kGivenScaleHint =
+    "the caller gives that scale: leave it out, or write 'per = row'";
 
 /// Rule C23: true if no statistic of this batch divides, so that epsilon may be 0.
 bool epsilonMayBeZero(const Spec&);

@@ -6,6 +6,7 @@
 
 #include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
+#include "runtime/abi/Numbers.h"
 
 namespace normc {
 namespace {
@@ -29,7 +30,7 @@ bool isHeld(const Token& number) {
 bool BuildContext::number(const Token& token, double& out) const {
   if (token.kind == Token::Number && !isHeld(token)) {
     fail(token, "C26", inQuotes(token.text) + " is a whole number that double precision rounds to another",
-         "use a whole number of at most 2^53");
+         kWholeHint);
     return false;
   }
   if (token.kind == Token::Number) {
@@ -44,7 +45,7 @@ bool BuildContext::whole(const Token& token, int64_t& out) const {
   double value = 0;
   if (!number(token, value)) return false;
   if (value != std::floor(value) || std::abs(value) > kLargestWhole) {  // C26
-    fail(token, "C26", inQuotes(token.text) + " is no whole number", "use a whole number of at most 2^53");
+    fail(token, "C26", inQuotes(token.text) + " is no whole number", kWholeHint);
     return false;
   }
   out = static_cast<int64_t>(value);

@@ -27,9 +27,8 @@ constexpr std::string_view kChannels =
 constexpr std::string_view kOffset = "write 'affine scale(offset = 1)' for a factor of 1 + w";
 
 constexpr std::string_view kModulation =
-    "write 'modulate scale, shift' for a factor 1 + scale and a shift of each segment, with 'scale(offset = "
-    "0)' "
-    "for a factor that is the scale alone";
+    "write 'modulate scale, shift' for a factor 1 + scale and a shift of each segment, "
+    "with 'scale(offset = 0)' for a factor that is the scale alone";
 constexpr std::string_view kResidual =
     "write 'residual before' for a sum in front of the norm, 'residual after' for one behind it";
 constexpr std::string_view kGateSide =
@@ -42,7 +41,8 @@ constexpr std::string_view kDropout =
     "docs/language.md";
 constexpr std::string_view kNothing =
     "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
-constexpr std::string_view kNoFeature = "one of each feature is of the affine: write 'affine scale, bias'";
+constexpr std::string_view kNoFeature =
+    "parameters of each feature belong to the affine: write 'affine scale, bias'";
 
 constexpr std::string_view kRope =
     "write 'rope half' for pairs l and l + k / 2, as NeoX and Llama have them, "
@@ -59,9 +59,8 @@ constexpr std::string_view kQuantize =
     "write 'quantize int8' or 'quantize e4m3' for codes in place of y, with a scale of each row, block or "
     "tensor";
 constexpr std::string_view kTypeOfCodes =
-    "codes of 8 bits are of the norm, the type here is that of a tensor of numbers: write 'quantize int8' or "
-    "'quantize e4m3' "
-    "as a clause";
+    "8-bit codes are declared in the norm; the type here is of a tensor of numbers: "
+    "write 'quantize int8' or 'quantize e4m3' as a clause";
 constexpr std::string_view kNoCode =
     "the types of codes are int8 and e4m3: docs/language.md has what to do instead";
 

@@ -10,6 +10,21 @@
 namespace normc {
 namespace {
 
+// Names in the order of the enumerators.
+constexpr std::string_view kInputs[] = {
+    "normal", "mean 1000",   "mean 1e4", "constant rows", "constant columns", "ramp",     "drift",
+    "framed", "outlier row", "tiny",     "huge",          "denormal",         "with NaN", "with infinity"};
+static_assert(std::size(kInputs) == size_t(HardInput::WithInfinity) + 1);
+constexpr std::string_view kMasks[] = {"all real", "tails", "scattered", "one real", "all padded"};
+static_assert(std::size(kMasks) == size_t(HardMask::AllPadded) + 1);
+
+template <typename Enum, size_t N>
+constexpr std::array<Enum, N> enumerators() {
+  std::array<Enum, N> all{};
+  for (size_t i = 0; i < N; ++i) all[i] = Enum(i);
+  return all;
+}
+
 // Returns a hash of the seed and a position (splitmix64).
 uint64_t mixed(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0xd1342543de82ef95u + (index + 1) * 0x9e3779b97f4a7c15u;
@@ -107,46 +122,10 @@ double valueAt(HardInput input, Position at, const Extents& extents, DType type,
 
 }  // namespace
 
-std::string_view name(HardInput input) {
-  switch (input) {
-    case HardInput::Normal:
-      return "normal";
-    case HardInput::Mean1000:
-      return "mean 1000";
-    case HardInput::Mean1e4:
-      return "mean 1e4";
-    case HardInput::ConstantRows:
-      return "constant rows";
-    case HardInput::ConstantColumns:
-      return "constant columns";
-    case HardInput::Ramp:
-      return "ramp";
-    case HardInput::Drift:
-      return "drift";
-    case HardInput::Framed:
-      return "framed";
-    case HardInput::OutlierRow:
-      return "outlier row";
-    case HardInput::Tiny:
-      return "tiny";
-    case HardInput::Huge:
-      return "huge";
-    case HardInput::Denormal:
-      return "denormal";
-    case HardInput::WithNan:
-      return "with NaN";
-    case HardInput::WithInfinity:
-      return "with infinity";
-  }
-  return "";
-}
+std::string_view name(HardInput input) { return kInputs[size_t(input)]; }
 
 std::span<const HardInput> allHardInputs() {
-  static constexpr std::array all = {
-      HardInput::Normal,          HardInput::Mean1000,    HardInput::Mean1e4, HardInput::ConstantRows,
-      HardInput::ConstantColumns, HardInput::Ramp,        HardInput::Drift,   HardInput::Framed,
-      HardInput::OutlierRow,      HardInput::Tiny,        HardInput::Huge,    HardInput::Denormal,
-      HardInput::WithNan,         HardInput::WithInfinity};
+  static constexpr auto all = enumerators<HardInput, std::size(kInputs)>();
   return all;
 }
 
@@ -165,25 +144,10 @@ std::vector<double> normalValues(int64_t count, DType type, uint64_t seed, doubl
   return values;
 }
 
-std::string_view name(HardMask mask) {
-  switch (mask) {
-    case HardMask::AllReal:
-      return "all real";
-    case HardMask::Tails:
-      return "tails";
-    case HardMask::Scattered:
-      return "scattered";
-    case HardMask::OneReal:
-      return "one real";
-    case HardMask::AllPadded:
-      return "all padded";
-  }
-  return "";
-}
+std::string_view name(HardMask mask) { return kMasks[size_t(mask)]; }
 
 std::span<const HardMask> allHardMasks() {
-  static constexpr std::array all = {HardMask::AllReal, HardMask::Tails, HardMask::Scattered,
-                                     HardMask::OneReal, HardMask::AllPadded};
+  static constexpr auto all = enumerators<HardMask, std::size(kMasks)>();
   return all;
 }
 

@@ -82,7 +82,7 @@ class Lexer {
       reject(length, inQuotes(whole) + " is not a number", "write it like 16, 0.9 or 1e-5");
     } else if (status == std::errc::result_out_of_range) {
       reject(length, "the number " + inQuotes(whole) + " is out of the range of double precision",
-             "use a value from 1e-307 to 1e308");
+             kDoubleRangeHint);
     } else {
       push(Token::Number, length);
       tokens_.back().number = value;

@@ -42,6 +42,9 @@ struct Token {
   bool isWord(std::string_view word) const { return kind == Word && text == word; }
 };
 
+/// The range of a number in a text, as a hint.
+inline constexpr const char* kDoubleRangeHint = "use a value from 1e-307 to 1e308";
+
 /// Returns the tokens, the last of which is End. Text that is no token is reported and becomes a Broken
 /// token, about which the parser reports nothing more.
 std::vector<Token> lex(const SourceText&, Errors& errors);

@@ -67,6 +67,10 @@ std::string oneOf(const std::vector<std::string>& words) {
   return out;
 }
 
+std::string counted(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string inQuotes(std::string_view word) {
   const bool tooLong = word.size() > kLongestWord;
   std::string out = "'";

@@ -1,9 +1,10 @@
-// "Did you mean ...?": the known word that is nearest to a mistyped one.
+// Words of messages: "did you mean ...?", lists, counts, quotes.
 //
-// Used by the language, by problem texts and by the command line, so that all errors make suggestions in the
-// same way.
+// Used by the language, by problem texts, by the tuner and by the command line, so that all messages are made
+// in the same way.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ std::string didYouMean(std::string_view word, const std::vector<std::string>& kn
 
 /// Returns "a", "a or b", "a, b or c".
 std::string oneOf(const std::vector<std::string>& words);
+
+/// Returns "1 row", "2 rows".
+std::string counted(int64_t count, const std::string& noun);
 
 /// Returns `'word'` for messages: very long words are cut, unprintable bytes become \xNN.
 std::string inQuotes(std::string_view word);

@@ -12,7 +12,7 @@ ProblemText Problem::parts() const {
 ElementTypes Problem::types() const {
   ElementTypes types = parts().types();
   if (!spec->quantize) return types;
-  types.codes = spec->quantize->codes == Codes::Int8 ? DType::I8 : DType::E4M3;
+  types.codes = spec->quantize->type();
   types.scales = spec->quantize->powerOfTwo ? DType::E8M0 : DType::F32;
   return types;
 }

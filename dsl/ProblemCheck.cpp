@@ -255,9 +255,8 @@ class ProblemChecker {
       fail("P15", "stream",
            "stream=" + std::string(name(*problem_.stream)) + ", but " + inQuotes(spec_.name) +
                " has no residual in front of it",
-           "it is the type of that residual and of what is passed on of it: add 'residual before' to the "
-           "norm, "
-           "or leave it out");
+           "it is the type of that residual and of what is passed on of it: "
+           "add 'residual before' to the norm, or leave it out");
       return;
     }
     notRoundedTwice("P15", "stream", problem_.stream);
@@ -328,7 +327,7 @@ class ProblemChecker {
     if (spec_.warmup)
       return refuse("during 'warmup' it divides by the batch, and after it by the state",
                     std::string("leave out 'warmup', or ") + kOnOne);
-    if (spec_.backward == Backward::Approximate && spec_.approximate.scale == BackwardScale::Batch)
+    if (spec_.hasBatchScale())
       return refuse("'scale = batch' needs the batch in a backward that waits for nothing else",
                     std::string("use 'scale = forward', or ") + kOnOne);
     const bool waits = spec_.needsBatchStatistics();

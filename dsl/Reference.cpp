@@ -5,7 +5,7 @@
 namespace normc {
 
 Result<ReferenceResult> evaluate(const Problem& problem, const ReferenceCall& given) {
-  std::vector<Diagnostic> errors = reference::complaints(problem, given);
+  std::vector<Diagnostic> errors = reference::errorsOf(problem, given);
   if (!errors.empty()) return errors;
   const reference::Call call(problem, given);
   switch (problem.entry) {

@@ -48,7 +48,7 @@ class Checker {
   }
 
  private:
-  void complain(std::string message, std::string hint = {}) {
+  void addError(std::string message, std::string hint = {}) {
     Diagnostic error;
     error.message = std::move(message);
     error.hint = std::move(hint);
@@ -58,13 +58,13 @@ class Checker {
   void extents() {
     const Extents& e = call_.extents;
     if (e.segments < 0 || e.rows < 0 || e.features < 1) {
-      complain("extents of " + std::to_string(e.segments) + " segments, " + std::to_string(e.rows) +
+      addError("extents of " + std::to_string(e.segments) + " segments, " + std::to_string(e.rows) +
                    " rows and " + std::to_string(e.features) + " features are not a shape",
                "segments and rows are 0 or more, features 1 or more");
       return;
     }
     if (problem_.features && *problem_.features != e.features) {
-      complain("the call has " + std::to_string(e.features) + " features, the problem " +
+      addError("the call has " + std::to_string(e.features) + " features, the problem " +
                std::to_string(*problem_.features));
     }
     divides(problem_.groups(problem_.spec->groups), "groups");
@@ -72,18 +72,18 @@ class Checker {
     if (const auto& rope = problem_.spec->rope) {
       const int64_t multiple = 2 * problem_.groups(rope->groups);
       if (e.features % multiple != 0)
-        complain(std::to_string(e.features) + " features are no multiple of " + std::to_string(multiple) +
+        addError(std::to_string(e.features) + " features are no multiple of " + std::to_string(multiple) +
                  ": rope turns pairs");
     }
     const auto& quantize = problem_.spec->quantize;
     if (quantize && quantize->per == QuantizePer::Block && e.features % quantize->size != 0)
-      complain(std::to_string(e.features) + " features do not divide into blocks of " +
+      addError(std::to_string(e.features) + " features do not divide into blocks of " +
                std::to_string(quantize->size));
   }
 
   void divides(int64_t groups, const char* what) {
     if (call_.extents.features % groups == 0) return;
-    complain(std::to_string(groups) + " " + what + " do not divide " +
+    addError(std::to_string(groups) + " " + what + " do not divide " +
              std::to_string(call_.extents.features) + " features");
   }
 
@@ -141,7 +141,7 @@ class Checker {
 
   void length(const std::string& what, size_t got, int64_t want, const char* shape) {
     if (static_cast<int64_t>(got) == want) return;
-    complain(what + " has " + std::to_string(got) + " elements, not " + std::to_string(want),
+    addError(what + " has " + std::to_string(got) + " elements, not " + std::to_string(want),
              want == 0 ? problem_.text() + " takes no " + what : what + " is " + shape);
   }
 
@@ -151,7 +151,7 @@ class Checker {
       const std::string what = memory + "." + field.name;
       const auto found = given.find(field.name);
       if (found == given.end()) {
-        complain(what + " is missing",
+        addError(what + " is missing",
                  problem_.spec->name + " needs it in " + std::string(name(problem_.entry)));
       } else {
         length(what, found->second.size(), field.elements(call_.extents), "laid out as in dsl/StateFields.h");
@@ -162,7 +162,7 @@ class Checker {
   void partials() {
     const bool adds = addsPartials(problem_.entry);
     if (adds == call_.partials.empty())
-      complain(adds ? "partials are missing" : "partials are given",
+      addError(adds ? "partials are missing" : "partials are given",
                problem_.text() + (adds ? " adds up one or more" : " takes none"));
     for (const auto& each : call_.partials) fields("partials", partialFields(problem_), each);
   }
@@ -171,14 +171,14 @@ class Checker {
     if (call_.quantScale.size() != 1) return;  // not taken, or reported
     const double scale = call_.quantScale[0];
     if (!(scale > 0) || std::isinf(scale))
-      complain("quant_scale is " + std::to_string(scale) + ", which is no scale", "it is finite and above 0");
+      addError("quant_scale is " + std::to_string(scale) + ", which is no scale", "it is finite and above 0");
   }
 
   // A step that indexes rings must have been made.
   void steps() {
     const auto check = [this](const char* what, double step, double least) {
-      if (step >= least && step <= 0x1p53 && step == std::floor(step)) return;
-      complain(std::string(what) + " is " + std::to_string(step) + ", which is no number of steps");
+      if (step >= least && step <= kLargestWhole && step == std::floor(step)) return;
+      addError(std::string(what) + " is " + std::to_string(step) + ", which is no number of steps");
     };
     const auto state = call_.state.find("step");
     if (!stateFields(problem_).empty()) check("state.step", state->second[0], 0);
@@ -199,7 +199,7 @@ class Checker {
       if (std::any_of(known.begin(), known.end(), same)) continue;
       std::string names;
       for (const Number& number : known) names += (names.empty() ? "" : ", ") + number.name;
-      complain(problem_.spec->name + " has no number " + name, "its numbers are " + names);
+      addError(problem_.spec->name + " has no number " + name, "its numbers are " + names);
     }
   }
 
@@ -244,7 +244,7 @@ Values exactly(const std::map<std::string, std::vector<double>>& memory, const s
 
 }  // namespace
 
-std::vector<Diagnostic> complaints(const Problem& problem, const ReferenceCall& call) {
+std::vector<Diagnostic> errorsOf(const Problem& problem, const ReferenceCall& call) {
   return Checker(problem, call).run();
 }
 

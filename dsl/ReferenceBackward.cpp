@@ -32,17 +32,13 @@ Saved read(const Call& call) {
   out.r = saved("renorm_scale", 1);
   out.shift = saved("renorm_shift", 0);
   out.moment = call.saved("second_moment");
-  const bool batchScale =
-      call.spec.backward == Backward::Approximate && call.spec.approximate.scale == BackwardScale::Batch;
-  out.batchScale = batchScale ? call.saved("batch_rstd") : out.s;
+  out.batchScale = call.spec.hasBatchScale() ? call.saved("batch_rstd") : out.s;
   if (call.spec.moment == Moment::Central && call.spec.center == Center::Current) out.about = out.c;
   return out;
 }
 
 Tracked meanOf(const Values& totals, int64_t k, double count) {
-  if (totals.empty()) return {};
-  const double divisor = std::max(count, 1.0);
-  return flushed({totals[k].value / divisor, totals[k].magnitude / divisor});
+  return totals.empty() ? Tracked{} : flushed(totals[k] / std::max(count, 1.0));
 }
 
 // Returns mean(x0 x0). It follows from the moment of the batch if that was saved and has the same centre and
@@ -50,8 +46,7 @@ Tracked meanOf(const Values& totals, int64_t k, double count) {
 Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int64_t k, double count) {
   const Spec& spec = call.spec;
   const bool sameRows = !call.problem.mask || spec.padding == Padding::Exclude;
-  const bool sameCentre = spec.center == (spec.moment == Moment::Central ? Center::Current : Center::None);
-  const bool follows = sameRows && sameCentre && !saved.moment.empty();
+  const bool follows = sameRows && spec.momentIsOfX0() && !saved.moment.empty();
   if (totals.empty() || (follows && call.problem.entry == Entry::Backward))
     return follows ? saved.s[k] * saved.s[k] * saved.moment[k] : Tracked{};
   return meanOf(totals, k, count);

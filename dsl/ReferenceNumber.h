@@ -50,6 +50,9 @@ inline Tracked operator*(Tracked a, Tracked b) {
 }
 inline Tracked operator*(double a, Tracked b) { return flushed({a * b.value, std::abs(a) * b.magnitude}); }
 
+/// Divides by an exact number.
+inline Tracked operator/(Tracked a, double b) { return {a.value / b, a.magnitude / b}; }
+
 /// Adds a rounding to half an ulp of f32 that the derivation of Tolerance.h does not count.
 inline Tracked rounded(Tracked a) {
   a.magnitude += kRounding / kUnit * std::abs(a.value);
@@ -80,11 +83,7 @@ class Sum {
   }
   Tracked total() const { return {std::isfinite(sum_) ? sum_ + lost_ : sum_, magnitude_}; }
   /// Returns the sum divided by `count`; by 1 if `count` is 0.
-  Tracked mean(double count) const {
-    const Tracked sum = total();
-    const double divisor = std::max(count, 1.0);
-    return flushed({sum.value / divisor, sum.magnitude / divisor});
-  }
+  Tracked mean(double count) const { return flushed(total() / std::max(count, 1.0)); }
 
  private:
   double sum_ = 0, lost_ = 0, magnitude_ = 0;

@@ -40,9 +40,8 @@ BatchStatistics statisticsOfPartials(const Call& call) {
   for (size_t i = 0; i < squares.size(); ++i) {
     const Tracked total = sum.empty() ? Tracked{} : sum[i];
     out.mean.push_back({total.value / rows, std::abs(total.value / rows)});
-    out.moment.push_back(call.spec.moment == Moment::Central
-                             ? centralMoment(call, total, squares[i], rows)
-                             : flushed({squares[i].value / rows, squares[i].magnitude / rows}));
+    out.moment.push_back(call.spec.moment == Moment::Central ? centralMoment(call, total, squares[i], rows)
+                                                             : flushed(squares[i] / rows));
   }
   return out;
 }
@@ -96,9 +95,9 @@ Outputs commit(const Call& call) {
     const double summed = std::max(gradientRows.empty() ? rows : gradientRows[0].value, 1.0);
     Values lambda, gamma;
     for (size_t i = 0; i < gradient.size(); ++i) {
-      lambda.push_back(flushed({gradient[i].value / summed, gradient[i].magnitude / summed}));
+      lambda.push_back(flushed(gradient[i] / summed));
       gamma.push_back(energy.empty() ? applied.s[i] * applied.s[i] * batch.moment[i]
-                                     : flushed({energy[i].value / summed, energy[i].magnitude / summed}));
+                                     : flushed(energy[i] / summed));
     }
     changed.merge(correct(call, lambda, gamma).state);
   }

@@ -44,7 +44,7 @@ struct At {
 /// One call, and the statistic of each element. Rows are numbered through all segments.
 class Call {
  public:
-  /// The arguments must have no complaints().
+  /// The arguments have no errors (errorsOf()).
   Call(const Problem&, const ReferenceCall&);
 
   const Problem& problem;
@@ -112,7 +112,7 @@ class Call {
 };
 
 /// Returns the errors of the arguments; empty if they can be evaluated.
-std::vector<Diagnostic> complaints(const Problem&, const ReferenceCall&);
+std::vector<Diagnostic> errorsOf(const Problem&, const ReferenceCall&);
 
 /// A function at one point. The terms are the sum of the absolute terms of its formula: its rounding.
 struct Point {

@@ -23,10 +23,10 @@ Tracked largestOf(const Call& call, const Values& y, const Block& block) {
   double reached = 0;
   for (int64_t i = block.first; i < block.first + block.size; ++i) {
     const double value = std::abs(y[i].value);
-    reached = std::max(reached, value + kUnit * y[i].magnitude);
+    reached = std::max(reached, value + call.unit() * y[i].magnitude);
     if (value > largest.value) largest = {value, y[i].magnitude};
   }
-  largest.magnitude = std::max(largest.magnitude, (reached - largest.value) / kUnit);
+  largest.magnitude = std::max(largest.magnitude, (reached - largest.value) / call.unit());
   return largest;
 }
 
@@ -66,8 +66,8 @@ Scale scaleOf(const Call& call, const Tracked& largest) {
 
 // Returns the code of an element before it is rounded, saturated.
 Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
-  const bool whole = call.spec.quantize->codes == Codes::Int8;
-  const double unit = call.unit(), most = call.spec.quantize->largest();
+  const DType type = call.spec.quantize->type();
+  const double unit = call.unit();
   Tracked code = {y.value / scale.divisor, y.magnitude / scale.least};
   const double size = std::abs(code.value);
   // The errors of A, of D and of 1 / D; the product with it.
@@ -80,14 +80,13 @@ Tracked codeOf(const Call& call, const Tracked& y, const Scale& scale) {
   const double divisor = scale.divisor;
   code.magnitude += size * std::max(divisor / scale.least - 1, 1 - divisor / scale.most) / unit;
   // Errors smaller than the distance to the largest code change nothing.
-  const double limit = whole && code.value < 0 ? most + 1 : most;
+  const double limit = code.value < 0 ? -lowest(type) : largest(type);
   if (size > limit) {
     code.value = std::copysign(limit, code.value);
     code.magnitude = std::max(limit, code.magnitude - (size - limit) / unit);
   }
-  const double range = whole ? 2 * most + 1 : 2 * most;
-  code.magnitude = std::min(code.magnitude, range / unit);
-  code.magnitude += beyondTheBinade(call, code, whole ? DType::I8 : DType::E4M3);
+  code.magnitude = std::min(code.magnitude, (largest(type) - lowest(type)) / unit);
+  code.magnitude += beyondTheBinade(call, code, type);
   return code;
 }
 

@@ -198,8 +198,10 @@ struct Spec {
     bool powerOfTwo = false;  ///< scales are powers of two, each one byte; not for Tensor
     double floor = 1e-10;     ///< the least magnitude that a scale is made for; not for Tensor (number)
     bool operator==(const Quantize&) const = default;
+    /// Returns the type of the codes.
+    DType type() const { return codes == Codes::Int8 ? DType::I8 : DType::E4M3; }
     /// Returns the largest code.
-    double largest() const { return infoOf(codes == Codes::Int8 ? DType::I8 : DType::E4M3).format.largest; }
+    double largest() const { return infoOf(type()).format.largest; }
     /// Returns how many scales a row of so many features has; `size` divides them.
     int64_t blocks(int64_t features) const { return per == QuantizePer::Block ? features / size : 1; }
   };
@@ -250,6 +252,12 @@ struct Spec {
   /// True if the second moment is that of x0: it is taken about the same center. Then Gamma = q s^2.
   bool momentIsOfX0() const {
     return moment == Moment::Central ? center == Center::Current : center == Center::None;
+  }
+  /// True if the gradient contains the derivative of the moment of this batch.
+  bool differentiatesMoment() const { return backward == Backward::Exact && divideBy == DivideBy::Current; }
+  /// True if backward divides by the statistics of the batch, whatever divided in forward.
+  bool hasBatchScale() const {
+    return backward == Backward::Approximate && approximate.scale == BackwardScale::Batch;
   }
   /// True if sums of the gradient over the batch must be complete before the first dx.
   bool gradientNeedsBatch() const {

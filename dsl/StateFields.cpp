@@ -128,7 +128,6 @@ std::vector<Field> savedFields(const Problem& problem) {
   const DType type = problem.statistics();
   const std::vector<Extent> shape = statisticShape(problem);
   const bool approximate = spec.backward == Backward::Approximate;
-  const bool exactMoment = spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current;
   // Gamma = q s^2 holds if the same rows enter both directions.
   const bool overRanks = isOverRanks(problem.entry);
   const bool gammaFromMoment =
@@ -144,9 +143,10 @@ std::vector<Field> savedFields(const Problem& problem) {
   };
   add("mean", spec.center != Center::None);
   add("rstd", true);
-  add("batch_mean", exactMoment && spec.moment == Moment::Central && spec.center != Center::Current);
-  add("batch_rstd", approximate && spec.approximate.scale == BackwardScale::Batch);
-  add("second_moment", (gammaFromMoment && !late) || (exactMoment && spec.epsilonMode != EpsilonMode::Add));
+  add("batch_mean", spec.differentiatesMoment() && spec.moment == Moment::Central && !spec.momentIsOfX0());
+  add("batch_rstd", spec.hasBatchScale());
+  add("second_moment",
+      (gammaFromMoment && !late) || (spec.differentiatesMoment() && spec.epsilonMode != EpsilonMode::Add));
   add("renorm_scale", spec.renorm.kind != Renorm::None);
   add("renorm_shift", spec.renorm.kind == Renorm::Std);
   if (spec.divideBy == DivideBy::Window || spec.renorm.kind != Renorm::None) {
@@ -177,8 +177,7 @@ std::vector<Field> partialFields(const Problem& problem) {
   const bool feedback = approximate && spec.approximate.nu == Nu::Feedback;
   const bool sameRows = spec.padding == Padding::Exclude;
   add("gradient", {kFeatures}, centred && spec.backward != Backward::Frozen);
-  add("gradient_x", {kFeatures},
-      approximate || (spec.backward == Backward::Exact && spec.divideBy == DivideBy::Current));
+  add("gradient_x", {kFeatures}, approximate || spec.differentiatesMoment());
   add("energy", {kFeatures}, feedback && !(sameRows && spec.momentIsOfX0()));
   add("gradient_rows", {}, approximate && !sameRows);
   return fields;

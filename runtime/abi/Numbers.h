@@ -16,6 +16,9 @@ struct NumberRange {
   bool whole = false;
 };
 
+/// Rule C26: the largest whole number that a number may be, 2^53. Up to it every one is a double.
+inline constexpr double kLargestWhole = 0x1p53;
+
 /// Tensor sizes in bytes that a schedule compares with; they are not numbers of a norm. At the boundary of a
 /// kernel they are scalars after those of the norm (runtime/abi/kernel.h). A kernel with a variant for large
 /// calls has both: a call uses the variant if its x has at least `kLargeNumber` bytes, and there outputs of

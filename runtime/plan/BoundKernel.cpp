@@ -8,9 +8,6 @@
 namespace normc::runtime {
 namespace {
 
-/// 2^53, to which every whole number is a double: the language takes none above it.
-constexpr double kLargestWhole = double(int64_t(1) << 53);
-
 /// Checks a value against the rules of the language, which the manifest holds.
 normc_status checkRange(const Scalar& scalar, double value) {
   const auto refuse = [&](const char* rule, auto... limit) {

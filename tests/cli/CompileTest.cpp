@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_nrm"}, 2, "there is no norm 'layer_nrm'\n  hint: did you mean 'layer_norm'?"},
         Wrong{{"mine.norm"}, 3, "cannot read mine.norm: No such file or directory"},
         Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},
-        Wrong{{"layer_norm", "--dtype", "fp8"}, 2, "hint: codes of 8 bits are of the norm"},
+        Wrong{{"layer_norm", "--dtype", "fp8"}, 2, "hint: 8-bit codes are declared in the norm"},
         Wrong{
             {"layer_norm", "--target", "sm_99"}, 2, "this LLVM does not know sm_99; it knows sm_80, sm_86, "},
         Wrong{{"layer_norm", "--features", "99999999999999999999"},

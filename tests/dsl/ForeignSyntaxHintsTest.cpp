@@ -177,7 +177,7 @@ TEST(ForeignSyntaxHints, WordsForAModulationAreTranslated) {
   for (const char* word : {"feature", "channel"})
     EXPECT_EQ(said("modulate scale, per = " + std::string(word)),
               Texts{"expected segment or row, found '" + std::string(word) +
-                    "'; one of each feature is of the affine: write 'affine scale, bias'"});
+                    "'; parameters of each feature belong to the affine: write 'affine scale, bias'"});
   EXPECT_EQ(
       said("affine scale, shift"),
       Texts{"'affine' has no option 'shift'; write 'bias'; one of each segment or row is 'modulate shift'"});

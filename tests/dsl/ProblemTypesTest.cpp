@@ -72,9 +72,8 @@ TEST(ProblemErrors, ATypeOfYIsFloating) {
             "                               ^~~~\n"
             "  hint: use f32, f64, bf16 or f16\n");
   const std::string codes =
-      "  hint: codes of 8 bits are of the norm, the type here is that of a tensor of numbers: write "
-      "'quantize "
-      "int8' or 'quantize e4m3' as a clause\n";
+      "  hint: 8-bit codes are declared in the norm; the type here is of a tensor of numbers: "
+      "write 'quantize int8' or 'quantize e4m3' as a clause\n";
   EXPECT_EQ(errorsOf("rms_norm:forward@f32[*x64]{y=int8}"),
             "error: 'int8' is no dtype\n"
             "  rms_norm:forward@f32[*x64]{y=int8}\n"
