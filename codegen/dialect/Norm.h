@@ -23,3 +23,10 @@
 #include "codegen/dialect/NormAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "codegen/dialect/NormOps.h.inc"
+
+namespace normc::codegen {
+
+/// Returns the bytes of an element in memory. A condition has one byte.
+inline int64_t elementBytes(mlir::Type element) { return (int64_t(element.getIntOrFloatBitWidth()) + 7) / 8; }
+
+}  // namespace normc::codegen

@@ -113,13 +113,6 @@ static auto beginningAt(Memory::State& state, const void* base) {
                       [&](const auto& zone) { return zone->base == base; });
 }
 
-llvm::Error Memory::setAccess(const void* base, Access access) {
-  auto zone = beginningAt(*state_, base);
-  if (zone == state_->zones.end()) return noRegion(base, 1);
-  (*zone)->readOnly = access == Access::ReadOnly;
-  return llvm::Error::success();
-}
-
 llvm::Error Memory::remove(const void* base) {
   auto zone = beginningAt(*state_, base);
   if (zone == state_->zones.end()) return noRegion(base, 1);

@@ -52,16 +52,14 @@ Value AccessLowering::pointer(TensorOp t) {
   return arguments_.pointers[llvm::find(tensors_, t) - tensors_.begin()];
 }
 
-static Value elementBytes(Loops& l, TensorOp t) {
-  return l.index(std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8));
-}
+static Value elementBytes(Loops& l, TensorOp t) { return l.index(elementBytes(t.getType())); }
 
 Value AccessLowering::bytesOf(TensorOp t) {
   return l_.mul(l_.mul(l_.mul(rows(), features_), segments_), elementBytes(l_, t));
 }
 
 Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
-  const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  const Arguments::Strides& stride = stridesOf(t);
   Value all = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
   // The address and both strides, or-ed: every row is aligned if none of them has a low bit set.
   for (Value s : {stride.segment, stride.row})
@@ -72,7 +70,7 @@ Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
 }
 
 Value AccessLowering::isDense(TensorOp t) {
-  const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  const Arguments::Strides& stride = stridesOf(t);
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, stride.row,
                                featuresLast_ ? features_ : rows());
 }
@@ -115,11 +113,9 @@ Value AccessLowering::chunkUnits() { return arguments_.cut(phase_.number(), Argu
 std::pair<Value, Value> AccessLowering::range() {
   Value size = chunkUnits();
   if (phase_.getBySegment()) {
-    auto atLeastOne = [&](Value v) {
-      return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult();
-    };
-    Value parts = atLeastOne(chunksOfSegment(phase_.number())), segment = l_.div(task(), parts);
-    Value length = l_.div(units(), atLeastOne(segments_)), first = l_.mul(segment, length);
+    Value one = l_.index(1);
+    Value parts = l_.max(chunksOfSegment(phase_.number()), one), segment = l_.div(task(), parts);
+    Value length = l_.div(units(), l_.max(segments_, one)), first = l_.mul(segment, length);
     Value begin = l_.add(first, l_.mul(l_.rem(task(), parts), size));
     const Value end = l_.min(l_.add(first, length), units());  // a GPU may have tasks without units
     return {begin, l_.min(l_.add(begin, size), end)};
@@ -129,7 +125,7 @@ std::pair<Value, Value> AccessLowering::range() {
 }
 
 Value AccessLowering::chunksOfSegment(int64_t phase) {
-  return l_.div(chunks(phase), arith::MaxSIOp::create(l_.b, l_.loc, segments_, l_.index(1)));
+  return l_.div(chunks(phase), l_.max(segments_, l_.index(1)));
 }
 
 Value AccessLowering::laneMask(Value count, int64_t lanes) {
@@ -142,13 +138,11 @@ Value AccessLowering::laneMask(Value count, int64_t lanes) {
 }
 
 // The strides of a partial have a meaning of their own (runtime/abi/kernel.h).
-Value AccessLowering::partials(TensorOp t) {
-  return arguments_.strides[llvm::find(strided_, t) - strided_.begin()].segment;
-}
+Value AccessLowering::partials(TensorOp t) { return stridesOf(t).segment; }
 
 Value AccessLowering::address(TensorOp t, const Coordinates& at) {
   if (isStrided(t)) {
-    const Arguments::Strides& stride = arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+    const Arguments::Strides& stride = stridesOf(t);
     if (t.hasAxis(Axis::Partial)) {
       Value first = l_.mul(at.partial, stride.row);
       return t.hasAxis(Axis::Feature) ? l_.add(first, at.feature) : first;

@@ -125,6 +125,9 @@ class AccessLowering {
 
  private:
   mlir::Value buffer(TensorOp);
+  const Arguments::Strides& stridesOf(TensorOp t) const {
+    return arguments_.strides[llvm::find(strided_, t) - strided_.begin()];
+  }
 
   Loops& l_;
   KernelOp kernel_;

@@ -55,9 +55,7 @@ class Rounding {
     return arith::MinimumFOp::create(l_.b, l_.loc, v, f_.number(most), flags);
   }
   Value toByte(Value v) {
-    const Type byte = l_.b.getI8Type();
-    auto vector = dyn_cast<VectorType>(v.getType());
-    return arith::TruncIOp::create(l_.b, l_.loc, vector ? Type(vector.clone(byte)) : byte, v);
+    return arith::TruncIOp::create(l_.b, l_.loc, withElement(v.getType(), l_.b.getI8Type()), v);
   }
 
   Loops& l_;

@@ -10,17 +10,7 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-static Type withElement(Type like, Type element) {
-  auto vector = dyn_cast<VectorType>(like);
-  return vector ? Type(vector.clone(element)) : element;
-}
-
-static Value integer(Loops& l, Type like, int64_t n) {
-  auto attr = l.b.getI32IntegerAttr(n);
-  if (auto vector = dyn_cast<VectorType>(like))
-    return arith::ConstantOp::create(l.b, l.loc, DenseElementsAttr::get(vector, attr));
-  return arith::ConstantOp::create(l.b, l.loc, attr);
-}
+static Value integer(Loops& l, Type like, int64_t n) { return l.splat(like, l.b.getI32IntegerAttr(n)); }
 
 /// Returns f32 from bf16. Elements of the lower half go to even lanes and those of the upper half to odd
 /// lanes; a shift and a mask make f32 of them.

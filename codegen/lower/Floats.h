@@ -15,12 +15,12 @@ class Floats {
   using Value = mlir::Value;
   Floats(Loops& loops, Value like) : l_(loops), type_(like.getType()) {}
 
-  Value number(double v) { return constant(type_, l_.b.getFloatAttr(mlir::getElementTypeOrSelf(type_), v)); }
+  Value number(double v) { return l_.splat(type_, l_.b.getFloatAttr(mlir::getElementTypeOrSelf(type_), v)); }
   Value bits(int64_t v) {
-    return constant(intType(), l_.b.getIntegerAttr(mlir::getElementTypeOrSelf(intType()), v));
+    return l_.splat(intType(), l_.b.getIntegerAttr(mlir::getElementTypeOrSelf(intType()), v));
   }
   mlir::Type intType() {
-    return withElement(l_.b.getIntegerType(mlir::getElementTypeOrSelf(type_).getIntOrFloatBitWidth()));
+    return withElement(type_, l_.b.getIntegerType(mlir::getElementTypeOrSelf(type_).getIntOrFloatBitWidth()));
   }
   Value fma(Value a, Value b, Value c) { return mlir::math::FmaOp::create(l_.b, l_.loc, a, b, c); }
   /// a b + c, rounded once where the target has an instruction for that; other generators choose, too.
@@ -55,15 +55,6 @@ class Floats {
   Value subtract(Value a, Value b) { return mlir::arith::SubIOp::create(l_.b, l_.loc, a, b); }
 
  private:
-  mlir::Type withElement(mlir::Type element) {
-    auto vector = llvm::dyn_cast<mlir::VectorType>(type_);
-    return vector ? mlir::Type(vector.clone(element)) : element;
-  }
-  Value constant(mlir::Type type, mlir::TypedAttr value) {
-    if (auto vector = llvm::dyn_cast<mlir::VectorType>(type))
-      value = mlir::DenseElementsAttr::get(vector, mlir::Attribute(value));
-    return mlir::arith::ConstantOp::create(l_.b, l_.loc, value);
-  }
   Loops& l_;
   mlir::Type type_;
 };

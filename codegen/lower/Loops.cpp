@@ -44,6 +44,7 @@ Value Loops::rem(Value x, Value y) {
   return cy == 1 ? index(0) : b.createOrFold<arith::RemUIOp>(loc, x, y);
 }
 Value Loops::min(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(loc, x, y); }
+Value Loops::max(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(loc, x, y); }
 Value Loops::select(Value c, Value yes, Value no) { return b.createOrFold<arith::SelectOp>(loc, c, yes, no); }
 Value Loops::less(Value x, Value y) {
   auto cx = constant(x), cy = constant(y);
@@ -146,14 +147,20 @@ Values Loops::when(Value condition, ValueRange otherwise, llvm::function_ref<Val
   return Values(branch.getResults());
 }
 
+Type withElement(Type like, Type element) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+Value Loops::splat(Type type, TypedAttr element) {
+  if (auto vector = dyn_cast<VectorType>(type)) element = DenseElementsAttr::get(vector, Attribute(element));
+  return arith::ConstantOp::create(b, loc, element);
+}
 Value Loops::zero(Type type) { return arith::ConstantOp::create(b, loc, b.getZeroAttr(type)); }
 Value Loops::one(Type type) { return arith::ConstantOp::create(b, loc, b.getOneAttr(type)); }
 Value Loops::identity(Combiner combiner, Type type) {
   if (combiner == Combiner::Add) return zero(type);
-  const TypedAttr lowest = b.getFloatAttr(getElementTypeOrSelf(type), -INFINITY);
-  auto vector = dyn_cast<VectorType>(type);
-  return arith::ConstantOp::create(b, loc,
-                                   vector ? DenseElementsAttr::get(vector, Attribute(lowest)) : lowest);
+  return splat(type, b.getFloatAttr(getElementTypeOrSelf(type), -INFINITY));
 }
 Value Loops::combine(Combiner combiner, Value x, Value y) {
   if (combiner == Combiner::Add) return addf(x, y);
@@ -173,10 +180,8 @@ Value Loops::tree(ArrayRef<Value> values, Combiner combiner) {
   return combine(combiner, tree(values.take_front(half), combiner), tree(values.drop_front(half), combiner));
 }
 Value Loops::scale(Value v, double factor) {
-  TypedAttr value = b.getFloatAttr(getElementTypeOrSelf(v.getType()), factor);
-  if (auto vector = dyn_cast<VectorType>(v.getType()))
-    value = DenseElementsAttr::get(vector, Attribute(value));
-  return arith::MulFOp::create(b, loc, v, arith::ConstantOp::create(b, loc, value),
+  const Type type = v.getType();
+  return arith::MulFOp::create(b, loc, v, splat(type, b.getFloatAttr(getElementTypeOrSelf(type), factor)),
                                arith::FastMathFlags::contract);
 }
 Value Loops::middle(ArrayRef<Value> v) {
@@ -193,11 +198,6 @@ Value Loops::middle(ArrayRef<Value> v) {
 Value Loops::broadcast(Value scalar, int64_t lanes) {
   if (isa<VectorType>(scalar.getType()) || !lanes) return scalar;
   return vector::BroadcastOp::create(b, loc, VectorType::get({lanes}, scalar.getType()), scalar);
-}
-
-static Type withElement(Type like, Type element) {
-  auto vector = dyn_cast<VectorType>(like);
-  return vector ? Type(vector.clone(element)) : element;
 }
 
 Value Loops::fromBF16(Value bits, Type element) {

@@ -10,6 +10,9 @@
 
 namespace normc::codegen {
 
+/// Returns a vector type with another element, or the element itself for a scalar.
+mlir::Type withElement(mlir::Type like, mlir::Type element);
+
 using Values = llvm::SmallVector<mlir::Value, 16>;
 /// How running values are combined with their terms, one for each value; empty: all are added.
 using Combiners = llvm::ArrayRef<Combiner>;
@@ -26,6 +29,7 @@ class Loops {
   mlir::Value div(mlir::Value, mlir::Value);  ///< of non-negative values
   mlir::Value rem(mlir::Value, mlir::Value);
   mlir::Value min(mlir::Value, mlir::Value);
+  mlir::Value max(mlir::Value, mlir::Value);
   mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
   mlir::Value less(mlir::Value, mlir::Value);
   mlir::Value isFalse(mlir::Value condition);
@@ -62,6 +66,8 @@ class Loops {
   Values when(mlir::Value condition, mlir::ValueRange otherwise, llvm::function_ref<Values()> body);
 
   //===-- Values ------------------------------------------------------------------===//
+  /// Returns a constant of the type, whose element the attribute has: the same in all lanes.
+  mlir::Value splat(mlir::Type, mlir::TypedAttr element);
   mlir::Value zero(mlir::Type floatOrVector);
   mlir::Value one(mlir::Type floatOrVector);
   mlir::Value addf(mlir::Value, mlir::Value);

@@ -45,11 +45,7 @@ bool PairLowering::hasSides(Value width, int64_t step) const {
 }
 
 Value PairLowering::inverse(Value condition) {
-  auto one = l_.b.getIntegerAttr(l_.b.getI1Type(), 1);
-  Value all = isa<VectorType>(condition.getType())
-                  ? arith::ConstantOp::create(
-                        l_.b, l_.loc, DenseElementsAttr::get(cast<VectorType>(condition.getType()), one))
-                  : arith::ConstantOp::create(l_.b, l_.loc, one);
+  Value all = l_.splat(condition.getType(), l_.b.getIntegerAttr(l_.b.getI1Type(), 1));
   return arith::XOrIOp::create(l_.b, l_.loc, condition, all);
 }
 
@@ -80,9 +76,6 @@ PairLowering::Place PairLowering::placeOf(Value position) {
   auto below = [&](Value limit) -> Value {
     return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::ult, position, likeOf(l_, limit, type));
   };
-  auto select = [&](Value c, Value yes, Value no) -> Value {
-    return arith::SelectOp::create(l_.b, l_.loc, c, yes, no);
-  };
   Place place;
   if (rope_.getTurned()) place.turned = below(turned_);
   Value zero = likeOf(l_, l_.index(0), type), one = likeOf(l_, l_.index(1), type);
@@ -93,9 +86,9 @@ PairLowering::Place PairLowering::placeOf(Value position) {
   } else {
     place.first = below(half_);
     Value second = arith::SubIOp::create(l_.b, l_.loc, position, likeOf(l_, half_, type));
-    place.pair = select(place.first, position, second);
+    place.pair = l_.select(place.first, position, second);
   }
-  if (place.turned) place.pair = select(place.turned, place.pair, zero);
+  if (place.turned) place.pair = l_.select(place.turned, place.pair, zero);
   return place;
 }
 
@@ -108,12 +101,9 @@ PairLowering::Place PairLowering::placeOfVector(Value feature) {
 }
 
 Value PairLowering::turn(TensorOp t, Value value, Place place) {
-  auto select = [&](Value c, Value yes, Value no) -> Value {
-    return arith::SelectOp::create(l_.b, l_.loc, c, yes, no);
-  };
   if (t.info()->tensor == kRopeSin)
-    return select(place.first, arith::NegFOp::create(l_.b, l_.loc, value), value);
-  return place.turned ? select(place.turned, value, l_.one(value.getType())) : value;
+    return l_.select(place.first, arith::NegFOp::create(l_.b, l_.loc, value), value);
+  return place.turned ? l_.select(place.turned, value, l_.one(value.getType())) : value;
 }
 
 Value PairLowering::isTurned(Value feature, int64_t lanes) {
@@ -127,9 +117,6 @@ Value PairLowering::mates(TensorOp t, const Coordinates& at, int64_t lanes, Valu
     Coordinates there = at;
     there.feature = feature;
     return f_.load(t, f_.address(t, there), lanes, where);
-  };
-  auto select = [&](Value c, Value yes, Value no) -> Value {
-    return arith::SelectOp::create(l_.b, l_.loc, c, yes, no);
   };
   if (isPaired(lanes)) {
     SmallVector<int64_t> order(lanes);
@@ -147,7 +134,7 @@ Value PairLowering::mates(TensorOp t, const Coordinates& at, int64_t lanes, Valu
   const Value turned = l_.both(mask, place.turned);
   const Value behind = loadAt(l_.add(at.feature, distance()), l_.both(turned, place.first));
   const Value before = loadAt(l_.sub(at.feature, distance()), l_.both(turned, inverse(place.first)));
-  return select(place.first, behind, before);
+  return l_.select(place.first, behind, before);
 }
 
 Value PairLowering::ofPairs(TensorOp t, const Coordinates& at, int64_t lanes, Value mask) {

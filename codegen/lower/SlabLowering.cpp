@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "runtime/abi/MemoryUnits.h"
 
 using namespace mlir;
 
@@ -15,17 +16,14 @@ Value SlabLowering::runWidth() {
   return slab_.isPer(Axis::Group) ? f_.groupWidth(Axis::Group) : f_.features();
 }
 
-/// The bytes of a task's rows that stay in cache until they are read again.
-static constexpr int64_t kHeadBytes = 512 << 10;
-
 Value SlabLowering::headUnit(Value n, int64_t head) {
   const int64_t strata = head * headRounds_;
   int64_t bytes = 0;
   for (TensorOp t : f_.kernel().getOps<TensorOp>())
-    if (t.isXSized() && !bytes) bytes = t.getType().getIntOrFloatBitWidth() / 8;
-  auto atLeastOne = [&](Value v) { return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(1)).getResult(); };
-  Value most = l_.div(l_.index(kHeadBytes), atLeastOne(l_.mul(f_.features(), l_.index(bytes))));
-  Value apart = atLeastOne(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(strata)));
+    if (t.isXSized() && !bytes) bytes = elementBytes(t.getType());
+  Value one = l_.index(1);
+  Value most = l_.div(l_.index(kHeadBytes), l_.max(l_.mul(f_.features(), l_.index(bytes)), one));
+  Value apart = l_.max(l_.div(l_.min(l_.sub(end_, begin_), most), l_.index(strata)), one);
   Value i = l_.sub(n, begin_), all = l_.mul(apart, l_.index(strata));
   // With two rounds every second stratum, then the others; fewer rows than strata in their order.
   auto stratum = [&](Value i) {
@@ -63,8 +61,7 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
   if (axes.size() == 2) {
     const Value units = unitsOfSegment(axes[1]);
     // nothing is divided by 0
-    const Value extent =
-        readsAhead() ? Value(arith::MaxSIOp::create(l_.b, l_.loc, units, l_.index(1))) : units;
+    const Value extent = readsAhead() ? l_.max(units, l_.index(1)) : units;
     bool one = f_.kernel().getSegmentsAreOne();
     if (!one) at.segment = segment_ ? segment_ : l_.div(unit, extent);
     Value second = one ? unit : segment_ ? l_.sub(unit, l_.mul(segment_, extent)) : l_.rem(unit, extent);
@@ -77,7 +74,7 @@ Coordinates SlabLowering::unitCoordinates(Value n) {
 
 std::pair<Value, Value> SlabLowering::segmentAndRow(Value n) {
   // without rows there is no unit, and nothing is divided by 0
-  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1));
+  Value rows = l_.max(f_.rows(), l_.index(1));
   return {l_.div(n, rows), l_.rem(n, rows)};
 }
 

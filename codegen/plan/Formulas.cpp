@@ -44,9 +44,6 @@ Num slopeOfGate(KernelBuilder& k, Num z) {
   return function == Activation::None ? Num() : activationSlope(k, function, z);
 }
 
-bool hasOwnRho(const Spec& spec) {
-  if (spec.backward != Backward::Exact || spec.divideBy != DivideBy::Current) return false;
-  return isRhoCentred(spec) ? spec.center != Center::Current : spec.center != Center::None;
-}
+bool hasOwnRho(const Spec& spec) { return spec.differentiatesMoment() && !spec.momentIsOfX0(); }
 
 }  // namespace normc::codegen

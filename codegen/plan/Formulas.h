@@ -20,10 +20,9 @@ Num biasOfFeature(KernelBuilder&);
 /// Returns phi'(z) of the gate; absent if it is 1.
 Num slopeOfGate(KernelBuilder&, Num z);
 
-/// True if the exact gradient of the spec's moment has a rho that differs from x0.
+/// True if the exact gradient of the spec's moment has a rho that differs from x0: (u - mean of u) s of a
+/// central moment, else u s.
 bool hasOwnRho(const Spec&);
-/// True if that rho is (u - mean of u) s; else it is u s.
-inline bool isRhoCentred(const Spec& spec) { return spec.moment == Moment::Central; }
 
 inline Num add(Num a, Num b) { return !a ? b : !b ? a : a + b; }
 inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }

@@ -34,8 +34,7 @@ class InFeatureChunks {
         const DxTerms terms = step_.backward(total);
         keep(Part::Rstd, "s", s);
         keep(Part::Center, "c", step_.center());
-        if (hasOwnRho(spec_) && isRhoCentred(spec_))
-          keep(Part::BatchMean, "mean", k_.load(k_.saved("batch_mean")));
+        if (k_.hasSaved("batch_mean")) keep(Part::BatchMean, "mean", k_.load(k_.saved("batch_mean")));
         keep(Part::DxOwn, "own", terms.own);
         keep(Part::DxOffset, "offset", terms.offset);
       });

@@ -323,14 +323,10 @@ class InRowChunks {
     if (spec_.pre)
       for (Num* slope : {&terms.all, &terms.own})
         if (*slope) *slope = *slope * step_.rstd();
-    keep(Part::DxSlope, "p", terms.p);
-    if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) {
-      keep(Part::DxAll, "all", terms.all);
-      keep(Part::DxOwn, "own", terms.own);
-    } else {
-      keep(Part::DxOwn, "own", add(terms.all, terms.own));
-    }
-    keep(Part::DxOffset, "offset", terms.offset);
+    // Every row is one of the statistic.
+    if (!k_.problem().mask || spec_.padding != Padding::LeaveOutOfStatistics)
+      terms.own = add(terms.all, terms.own), terms.all = Num();
+    for (const auto& term : terms.list()) keep(term.part, term.name, term.value);
   }
   /// Keeps what the output of the affine is computed from again.
   void keepOutput() {
@@ -420,7 +416,7 @@ class InRowChunks {
   void dxParts(Parts& parts) {
     gradientParts(parts);
     if (!spec_.pre && !step_.isConstant()) parts.saved(Part::Rstd, "rstd");
-    if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.saved(Part::BatchMean, "batch_mean");
+    if (k_.hasSaved("batch_mean")) parts.saved(Part::BatchMean, "batch_mean");
   }
 
   /// Returns r of a row group, and the mean of du u over it: the exact derivative of group scaling.

@@ -143,7 +143,7 @@ class InSlab {
     parts.is(Part::Intercept, output.b);
     parts.is(Part::Center, step_.center());
     parts.is(Part::Rstd, s);
-    if (hasOwnRho(spec_) && isRhoCentred(spec_)) parts.is(Part::BatchMean, k_.load(k_.saved("batch_mean")));
+    if (k_.hasSaved("batch_mean")) parts.is(Part::BatchMean, k_.load(k_.saved("batch_mean")));
     rstd_ = s;
   }
 
@@ -160,11 +160,7 @@ class InSlab {
     bindSaved(parts);
     std::optional<BackwardSums> sums;
     if (step_.backwardNeedsSums()) sums = sumGradients(parts);
-    const DxTerms terms = step_.backward(sums);
-    parts.is(Part::DxSlope, terms.p);
-    parts.is(Part::DxAll, terms.all);
-    parts.is(Part::DxOwn, terms.own);
-    parts.is(Part::DxOffset, terms.offset);
+    for (const auto& term : step_.backward(sums).list()) parts.is(term.part, term.value);
 
     // The sweep that writes dx collects the sums that dx does not need.
     const bool own = step_.hasOwnParameters();
@@ -218,15 +214,10 @@ class InSlab {
         std::optional<BackwardSums> sums;
         const bool needed = step_.backwardNeedsSums();
         if (needed || step_.hasGradientSums()) sums = sumGradients(parts);
-        const DxTerms terms = step_.backward(needed ? sums : std::nullopt);
-        const std::tuple<Part, llvm::StringRef, Num> all[] = {{Part::DxSlope, "p", terms.p},
-                                                              {Part::DxAll, "all", terms.all},
-                                                              {Part::DxOwn, "own", terms.own},
-                                                              {Part::DxOffset, "offset", terms.offset}};
-        for (auto [part, name, value] : all) {
-          if (!value) continue;
-          kept.push_back({part, k_.workspace(name, {Axis::Feature})});
-          k_.store(value, kept.back().second);
+        for (const auto& term : step_.backward(needed ? sums : std::nullopt).list()) {
+          if (!term.value) continue;
+          kept.push_back({term.part, k_.workspace(term.name, {Axis::Feature})});
+          k_.store(term.value, kept.back().second);
         }
         if (sums) finish(*sums);
       });

@@ -4,6 +4,12 @@
 
 namespace normc::codegen {
 
+static Nums widened(KernelBuilder& k, const Nums& narrow) {
+  Nums wide;
+  for (Num each : narrow) wide.push_back(k.widen(each));
+  return wide;
+}
+
 llvm::ArrayRef<llvm::StringRef> Moments::sums() const {
   static constexpr llvm::StringRef all[] = {"sum", "squares", "moment"};
   llvm::ArrayRef<llvm::StringRef> names(all);
@@ -54,8 +60,7 @@ Batch Moments::merged(int64_t phase, Fields field, Num n) const {
   Nums merged = k_.fold(
       Axis::Chunk, phase, reads, Nums(5, zero),
       [&](auto, const Nums& run, const Nums& narrow) {
-        Nums e;
-        for (Num each : narrow) e.push_back(k_.widen(each));
+        const Nums e = widened(k_, narrow);
         Num both = run[kCount] + e[0], share = e[0] / max(both, one);
         Num base = select(run[kCount] > 0.0, run[kBase], e[1]);
         Num mean = (e[1] - base) + e[2], delta = mean - run[kMean];
@@ -78,19 +83,14 @@ llvm::ArrayRef<llvm::StringRef> Moments::partialFields() const {
 
 Nums Moments::rawSums(int64_t phase, Fields field) const {
   const Num zero = k_.wideConstant(0);
-  const auto widened = [&](const Nums& narrow) {
-    Nums wide;
-    for (Num each : narrow) wide.push_back(k_.widen(each));
-    return wide;
-  };
   if (!needsMean_)
     return k_.fold(Axis::Chunk, phase, {field("moment")}, {zero},
-                   [&](auto, const Nums& run, const Nums& e) { return Nums{run[0] + widened(e)[0]}; });
+                   [&](auto, const Nums& run, const Nums& e) { return Nums{run[0] + widened(k_, e)[0]}; });
   const llvm::StringRef reads[] = {field("rows"), field("shift"), field("sum"),
                                    field(raw_ ? "moment" : "squares")};
   Nums sums =
       k_.fold(Axis::Chunk, phase, reads, {zero, zero}, [&](auto, const Nums& run, const Nums& narrow) {
-        const Nums e = widened(narrow);
+        const Nums e = widened(k_, narrow);
         const Num mean = e[1] + e[2], sum = e[0] * mean;
         return Nums{run[0] + sum, run[1] + (raw_ ? e[3] : e[3] + sum * mean)};
       });

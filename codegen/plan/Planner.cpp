@@ -44,8 +44,7 @@ static std::optional<std::string> whyNotTurned(const Problem& problem, Strategy 
   if (!spec.rope) return std::nullopt;
   if (spec.reduce == Reduce::Segment)
     return "the two features of a pair that `rope` turns have statistics of their own in each segment: "
-           "reduce "
-           "rows, features or segment_features";
+           "reduce rows, features or segment_features";
   if (strategy == Strategy::Split)
     return "`rope` turns pairs of features, of which a task may have one: strategy resident";
   if (strategy == Strategy::Resident && spec.perFeature())
@@ -96,9 +95,8 @@ std::optional<std::string> whyNoStrategy(const Problem& problem) {
 std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
   if (problem.layout == Layout::FeaturesLast) return std::nullopt;
   if (problem.spec->reduce == Reduce::Features)
-    return "the features of a row do not lie together in layout channels_first: only MLIR for a CPU goes "
-           "across "
-           "channels";
+    return "the features of a row do not lie together in layout channels_first: "
+           "only MLIR for a CPU goes across channels";
   if (isOverRanks(problem.entry))
     return "an entry over ranks goes through channels in the order of memory: only MLIR for a CPU does";
   return std::nullopt;

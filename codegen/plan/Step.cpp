@@ -116,7 +116,7 @@ std::pair<Num, Num> Step::renormalize(const Batch& batch, Num v, Num t) {
 }
 
 ForwardTerms Step::forward(const Batch& batch, bool save) {
-  eps_ = k_.narrow(k_.number("epsilon"));
+  eps_ = epsilon();
   one_ = k_.constant(1);
   bool state = spec_.running.has_value();
   // A batch without valid rows is no step.
@@ -178,7 +178,7 @@ ForwardTerms Step::recomputed() {
 }
 
 void Step::saveLate(const Batch& batch) {
-  Num eps = k_.narrow(k_.number("epsilon"));
+  Num eps = epsilon();
   if (k_.hasSaved("second_moment")) k_.store(batch.moment, k_.saved("second_moment"));
   if (k_.hasSaved("count") && !spec_.perFeature()) k_.store(k_.count(CountScope::Slab), k_.saved("count"));
   if (k_.hasSaved("batch_rstd")) {
@@ -212,7 +212,7 @@ void Step::updateState(const Batch& batch) {
     q = divided_;
   }
   Num old = oldMoment();
-  if (k_.hasState("running_std")) q = 1.0 / inverseRoot(k_, q, k_.narrow(k_.number("epsilon")));
+  if (k_.hasState("running_std")) q = 1.0 / inverseRoot(k_, q, epsilon());
   // M / (M - 1); a batch of one row keeps its variance, which is 0.
   if (spec_.running->unbiased) q = q * (batch.count / max(batch.count + -1.0, k_.constant(1)));
   k_.store(select(any, accumulated(old, q, step.t), old), k_.stateOut(momentField(k_)));
@@ -241,7 +241,7 @@ void Step::advance() {
 }
 
 Num Step::runningScale() {
-  eps_ = k_.narrow(k_.number("epsilon"));
+  eps_ = epsilon();
   return k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
 }
 
@@ -295,10 +295,10 @@ DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
   if (spec_.backward == Backward::Frozen) return terms;
   Num offset;
   if (centred_) offset = meanOf((sums->count ? sb : terms.p) * sums->g, elements(*sums));
-  if (spec_.backward == Backward::Exact && spec_.divideBy == DivideBy::Current) {
+  if (spec_.differentiatesMoment()) {
     Num meanHx0 = sums->count ? sums->gx : multiply(sums->gx, h);
     if (spec_.moment != Moment::Sum) meanHx0 = meanOf(meanHx0, elements(*sums));
-    Num eps = k_.narrow(k_.number("epsilon"));
+    Num eps = epsilon();
     Num f = k_.hasSaved("second_moment") ? rootFactor(k_, k_.load(k_.saved("second_moment")), s, eps) : Num();
     terms.own = -multiply(sb * meanHx0, f);
   }
@@ -366,7 +366,7 @@ BackwardSums Step::sumsOfPartials(const std::optional<Batch>& batch) {
   sums.rows = total("gradient_rows");
   sums.count = batch ? batch->count : k_.load(k_.saved("count"));
   if (!batch || sums.xx) return sums;
-  const Num s = inverseRoot(k_, oldMoment(), k_.narrow(k_.number("epsilon")));
+  const Num s = inverseRoot(k_, oldMoment(), epsilon());
   sums.gamma = s * s * batch->moment;
   return sums;
 }

@@ -28,6 +28,18 @@ struct DxTerms {
   Num all;     ///< of x0 on every row (nu)
   Num own;     ///< of rho on rows of the statistic (second moment)
   Num offset;  ///< constant on rows of the statistic (mean)
+
+  struct Term {
+    Part part;
+    llvm::StringRef name;
+    Num value;
+  };
+  std::array<Term, 4> list() const {
+    return {{{Part::DxSlope, "p", p},
+             {Part::DxAll, "all", all},
+             {Part::DxOwn, "own", own},
+             {Part::DxOffset, "offset", offset}}};
+  }
 };
 
 class Step {
@@ -109,6 +121,7 @@ class Step {
   ForwardTerms outputTerms(Num c, Num s, Num r, Num shift);
   std::pair<Num, Num> renormalize(const Batch&, Num v, Num t);  ///< r, shift
   Num accumulated(Num old, Num now, Num t);
+  Num epsilon() { return k_.narrow(k_.number("epsilon")); }
   Num kappa(const BackwardSums&);
   Num gradientScale();
   Num count(const BackwardSums& sums) { return sums.count ? sums.count : k_.count(CountScope::All); }

@@ -1,5 +1,7 @@
 #include "codegen/targets/Knobs.h"
 
+#include <algorithm>
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -49,6 +51,12 @@ llvm::Error parseScheduleText(llvm::StringRef text, Strategy& strategy, llvm::Ar
       return wrong("'" + value.str() + "' is not a number for " + key.str());
   }
   return llvm::Error::success();
+}
+
+std::vector<int64_t> eachOnce(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
 }
 
 void setKnob(llvm::ArrayRef<Knob> knobs, llvm::StringRef name, int64_t value) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "codegen/plan/Planner.h"
 
@@ -20,6 +21,8 @@ std::string scheduleText(Strategy, llvm::ArrayRef<Knob>);
 /// the legal values.
 llvm::Error parseScheduleText(llvm::StringRef text, Strategy&, llvm::ArrayRef<Strategy>,
                               llvm::ArrayRef<Knob>);
+/// Returns the values of a knob in ascending order, each once.
+std::vector<int64_t> eachOnce(std::vector<int64_t> values);
 /// Sets one of the knobs, a flag to 0 or 1.
 void setKnob(llvm::ArrayRef<Knob>, llvm::StringRef name, int64_t value);
 

@@ -14,5 +14,7 @@ inline constexpr int64_t kPage = 4096;
 /// load waits for an earlier store with the same offset in a page, and stores must not be just ahead of a
 /// stream of loads.
 inline constexpr int64_t kApart = kPage / 4;
+/// The bytes of a task's first rows that stay in cache until they are read again.
+inline constexpr int64_t kHeadBytes = 512 << 10;
 
 }  // namespace normc

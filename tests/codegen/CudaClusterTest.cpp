@@ -1,5 +1,6 @@
 // Schedules of the CUDA target whose blocks work together, in a cluster or over the grid, and the reasons
 // against them.
+#include "codegen/targets/cuda/Launch.h"
 #include "tests/codegen/CudaReasons.h"
 
 namespace normc::codegen::cuda {

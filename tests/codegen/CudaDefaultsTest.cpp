@@ -6,8 +6,11 @@
 
 #include "codegen/Package.h"
 #include "codegen/targets/cuda/DefaultTable.h"
+#include "codegen/targets/cuda/Defaults.h"
 #include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/Traits.h"
+#include "codegen/targets/cuda/Variants.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::cuda {

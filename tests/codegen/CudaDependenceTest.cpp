@@ -1,6 +1,7 @@
 // Phases that begin while the one before still runs: what their code has to begin with.
 // The emulator runs launches one after another, so the order is looked up in the PTX.
 #include "codegen/Target.h"
+#include "codegen/targets/cuda/Defaults.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codegen/targets/cuda/Defaults.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "tests/codegen/Support.h"
 

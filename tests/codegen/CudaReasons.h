@@ -2,7 +2,9 @@
 #pragma once
 
 #include "codegen/Target.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "tests/codegen/Support.h"
 
 namespace normc::codegen::cuda {

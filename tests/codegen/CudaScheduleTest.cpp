@@ -1,4 +1,5 @@
 // Schedules of the CUDA target as text, and every reason against one.
+#include "codegen/targets/cuda/Defaults.h"
 #include "tests/codegen/CudaReasons.h"
 
 namespace normc::codegen::cuda {

@@ -2,6 +2,9 @@
 #include <regex>
 
 #include "codegen/targets/cuda/Compile.h"
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Traits.h"
+#include "codegen/targets/cuda/Variants.h"
 #include "tests/codegen/CudaReasons.h"
 
 namespace normc::codegen::cuda {

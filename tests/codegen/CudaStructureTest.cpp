@@ -4,7 +4,11 @@
 #include <set>
 
 #include "codegen/Target.h"
+#include "codegen/targets/cuda/Defaults.h"
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Ptxas.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "tests/Sample.h"
 #include "tests/codegen/Support.h"
 

@@ -13,6 +13,7 @@
 #include "codegen/plan/Element.h"
 #include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/Intrinsics.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "dsl/Library.h"

@@ -5,6 +5,7 @@
 #include <array>
 #include <regex>
 
+#include "codegen/targets/cuda/Defaults.h"
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "tests/end_to_end/Questions.h"

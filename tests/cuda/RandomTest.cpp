@@ -5,6 +5,9 @@
 #include <numeric>
 #include <random>
 
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Legality.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "dsl/Print.h"
 #include "tests/cuda/Emulated.h"
 #include "tests/dsl/RandomSpec.h"

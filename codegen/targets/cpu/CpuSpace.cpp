@@ -2,22 +2,17 @@
 
 #include <algorithm>
 
+#include "codegen/targets/Knobs.h"
+
 namespace normc::codegen::cpu {
 namespace {
-
-/// Returns the values in order, each once.
-std::vector<int64_t> sorted(std::vector<int64_t> values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
-}
 
 /// Returns the powers of two from `least` to `most`, and the default.
 std::vector<int64_t> powers(int64_t least, int64_t most, int64_t byDefault) {
   std::vector<int64_t> values;
   for (int64_t value = least; value <= most; value *= 2) values.push_back(value);
   values.push_back(byDefault);
-  return sorted(std::move(values));
+  return eachOnce(std::move(values));
 }
 
 bool isLarge(const Problem& problem, const Workload& load) {
@@ -27,7 +22,7 @@ bool isLarge(const Problem& problem, const Workload& load) {
 
 /// Returns the values of `stream`. In a call that is not large it changes nothing but one branch.
 std::vector<int64_t> streamsFor(const Problem& problem, const Schedule& s, const Workload& load) {
-  return isLarge(problem, load) ? sorted({0, 1, 4, 8, s.stream}) : sorted({0, s.stream});
+  return isLarge(problem, load) ? eachOnce({0, 1, 4, 8, s.stream}) : eachOnce({0, s.stream});
 }
 
 int64_t elementsOfRun(const Problem& problem, const Workload& load) {
@@ -113,7 +108,7 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
                                            : only(s.tile)});
     space.knobs.push_back({"grain", strips          ? only(s.grain)
                                     : split || runs ? powers(s.grain / 4, 4 * s.grain, s.grain)
-                                                    : sorted({8, 32, 128, s.grain})});
+                                                    : eachOnce({8, 32, 128, s.grain})});
     space.knobs.push_back({"stream", strips || split ? only(s.stream) : streamsFor(problem, s, load)});
     // Without a tail there is nothing to choose.
     const bool tail = problem.layout == Layout::ChannelsFirst || !problem.features ||

@@ -13,6 +13,9 @@ namespace normc::codegen::cuda {
 /// schedulers, each with a quarter of them. Others are in runtime/abi/CudaLimits.h.
 constexpr int64_t kWarp = 32, kMaxRegisters = 255, kRegisters = 64 << 10, kSchedulers = 4;
 
+/// Bytes of a line of the caches, which are fetched from memory in halves. Reads of less are slower.
+constexpr int64_t kLineBytes = 128;
+
 /// Shared memory that every multiprocessor from compute capability 8 on has.
 constexpr int64_t kLeastShared = 100 << 10;
 

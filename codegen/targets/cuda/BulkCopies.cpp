@@ -9,6 +9,7 @@
 // of parity n mod 2. Each slab of a phase has mbarriers of its own, which begin with phase 0. A place is
 // written again after a barrier of the team: that for the sums of the step that read it, or one of its own
 // where a step has no sum.
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/ReadAhead.h"
 

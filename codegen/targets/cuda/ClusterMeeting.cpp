@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/ClusterMeeting.h"
 
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

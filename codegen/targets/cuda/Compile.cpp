@@ -5,9 +5,11 @@
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/Intrinsics.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/Ptxas.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "llvm/IR/Module.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

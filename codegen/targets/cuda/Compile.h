@@ -7,6 +7,7 @@
 
 #include "codegen/Compile.h"
 #include "codegen/dialect/Norm.h"
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Schedule.h"
 
 namespace normc::codegen::cuda {

@@ -5,7 +5,11 @@
 
 #include "codegen/targets/TypedTarget.h"
 #include "codegen/targets/cuda/Compile.h"
+#include "codegen/targets/cuda/Defaults.h"
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Space.h"
+#include "codegen/targets/cuda/Traits.h"
 
 namespace normc::codegen::cuda {
 namespace {

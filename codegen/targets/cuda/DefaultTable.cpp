@@ -3,6 +3,7 @@
 #include <map>
 
 #include "codegen/TableLines.h"
+#include "codegen/targets/cuda/Legality.h"
 
 namespace normc::codegen::cuda {
 

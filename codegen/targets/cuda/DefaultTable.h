@@ -15,7 +15,9 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/Traits.h"
 
 namespace normc::codegen::cuda {
 

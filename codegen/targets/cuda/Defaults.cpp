@@ -1,14 +1,15 @@
-// Default schedules, chosen without a measurement: the most that registers were seen to hold without spills,
-// and enough blocks to fill a device.
+#include "codegen/targets/cuda/Defaults.h"
+
 #include <cmath>
 
 #include "codegen/targets/cuda/DefaultTable.h"
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Legality.h"
+#include "codegen/targets/cuda/Variants.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cuda {
 
-/// Bytes of a row that a team of columns reads together; memory is fetched in halves of that.
-static constexpr int64_t kSegmentBytes = 128;
 /// Elements of an access at most where a thread has sums of each, which fill registers.
 static constexpr int64_t kMostOfSums = 8;
 /// Bytes that one block moves in the time of the launches that it saves.
@@ -293,7 +294,7 @@ static Schedule columnsSchedule(const KernelTraits& traits, const Arch& arch, Sc
   }
   s.team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(llvm::divideCeil(features, s.vector * s.tile)));
   if (traits.columns) {  // 128 bytes of a row, so that there are many blocks of many rows
-    s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kSegmentBytes / (s.vector * traits.dataBytes)));
+    s.team = std::min<int64_t>(s.team, std::max<int64_t>(1, kLineBytes / (s.vector * traits.dataBytes)));
     if (traits.sweepsColumnsTwice)
       s.hold = heldElements(traits, arch) / (s.rows * s.vector * traits.columnReads);
   }

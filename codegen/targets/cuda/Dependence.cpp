@@ -1,6 +1,7 @@
 #include "codegen/targets/cuda/Dependence.h"
 
 #include "codegen/targets/cuda/GridBarrier.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 
 using namespace mlir;
@@ -36,7 +37,7 @@ std::optional<int64_t> briefUnits(PhaseOp phase, const Schedule& schedule, const
         launch.columns ? launch.columns : kernel.getFeatures().value_or(0) / launch.cluster;
     if (columns == 0) return std::nullopt;
     int64_t element = 0;
-    for (TensorOp t : readAlways(slab)) element += t.getType().getIntOrFloatBitWidth() / 8;
+    for (TensorOp t : readAlways(slab)) element += elementBytes(t.getType());
     bytes = std::max(bytes, columns * element);
   }
   return bytes ? kBriefBytes / bytes + 1 : std::numeric_limits<int64_t>::max();

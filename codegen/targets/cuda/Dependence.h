@@ -13,6 +13,7 @@
 #pragma once
 
 #include "codegen/dialect/Norm.h"
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "llvm/ADT/DenseSet.h"
 

@@ -1,5 +1,6 @@
 #include "codegen/targets/cuda/FusePhases.h"
 
+#include "codegen/targets/cuda/Traits.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 

@@ -1,6 +1,7 @@
 #include "codegen/targets/cuda/GridBarrier.h"
 
 #include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -9,10 +9,9 @@
 
 namespace normc::codegen::cuda {
 
-class HeldValues {
+class HeldValues : SlabPolicy {
  public:
-  HeldValues(KernelThread& thread, RunAccess& access)
-      : k_(thread), l_(thread.l), f_(thread.f), access_(access) {}
+  HeldValues(KernelThread& thread, RunAccess& access) : SlabPolicy(thread, access) {}
 
   //===-- Elements of a run, in the statistics type ---------------------------------------===//
 
@@ -45,10 +44,6 @@ class HeldValues {
   using Map = llvm::DenseMap<std::pair<mlir::Operation*, int64_t>, mlir::Value>;
   static int64_t keyOf(int64_t replica, int64_t place) { return replica * 256 + place; }
 
-  KernelThread& k_;
-  Loops& l_;
-  AccessLowering& f_;
-  RunAccess& access_;
   Map elements_, vectors_;
 };
 

@@ -2,6 +2,8 @@
 // block.
 #include "codegen/targets/cuda/KernelThread.h"
 
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -118,7 +120,7 @@ Value KernelThread::shared(int64_t elements, Type element) {
   auto space = gpu::AddressSpaceAttr::get(l.b.getContext(), gpu::AddressSpace::Workgroup);
   if (!element) element = f.statistics();
   // Neighbouring elements may be read by one access, and three of them by one of four: NVPTX joins them.
-  const int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  const int64_t bytes = elementBytes(element);
   elements = int64_t(llvm::alignTo(elements * bytes, kWidestAccess)) / bytes;
   auto type = MemRefType::get({elements}, element, MemRefLayoutAttrInterface(), space);
   Value memory = function.addWorkgroupAttribution(type, l.loc);

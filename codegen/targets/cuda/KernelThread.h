@@ -6,6 +6,7 @@
 #pragma once
 
 #include "codegen/lower/SlabLowering.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

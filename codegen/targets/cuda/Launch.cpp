@@ -1,6 +1,8 @@
-// How a phase is launched: its blocks, what they hold in shared memory, and the folds that threads divide.
+#include "codegen/targets/cuda/Launch.h"
+
 #include "codegen/Manifest.h"
 #include "codegen/targets/cuda/Legality.h"
+#include "codegen/targets/cuda/Variants.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -108,13 +110,13 @@ int64_t sharedVectorBytes(const Schedule& s, int64_t featureBytes) {
 int64_t runBytes(SlabOp slab, const Schedule& s) {
   auto tensors = readAlways(slab);
   if (tensors.empty()) return 0;
-  const int64_t reads = int64_t(tensors.size()), dataBytes = tensors[0].getType().getIntOrFloatBitWidth() / 8;
+  const int64_t reads = int64_t(tensors.size()), dataBytes = elementBytes(tensors[0].getType());
   return copiedBytes(s, reads) + sharedRunBytes(s, reads, dataBytes) + sharedSumBytes(s, partialsOf(slab));
 }
 
 int64_t heldBytes(SlabOp slab) {
   int64_t bytes = 0;
-  for (TensorOp t : vectorsOfAllRows(slab)) bytes += t.getType().getIntOrFloatBitWidth() / 8;
+  for (TensorOp t : vectorsOfAllRows(slab)) bytes += elementBytes(t.getType());
   return bytes;
 }
 

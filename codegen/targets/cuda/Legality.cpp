@@ -1,6 +1,9 @@
 // The reasons against schedules of the CUDA target.
 #include "codegen/targets/cuda/Legality.h"
 
+#include "codegen/targets/cuda/Launch.h"
+#include "codegen/targets/cuda/Traits.h"
+#include "codegen/targets/cuda/Variants.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cuda {
@@ -41,17 +44,16 @@ static int64_t roomOf(const KernelTraits& traits, const Schedule& s, const Arch&
 static std::optional<std::string> whyNotTold(const KernelTraits& traits, const Schedule& s) {
   const int64_t bytes = staticBytes(traits, s);
   if (bytes <= kDeclaredBytes) return std::nullopt;
-  auto number = [](int64_t n) { return std::to_string(n); };
-  return "threads = " + number(s.threads) + ", vector = " + number(s.vector) + ", rows = " + number(s.rows) +
-         ", cluster = " + number(s.cluster) + ": what threads tell each other takes " + number(bytes) +
-         " bytes of shared memory; an entry declares at most " + number(kDeclaredBytes);
+  return "threads = " + std::to_string(s.threads) + ", vector = " + std::to_string(s.vector) +
+         ", rows = " + std::to_string(s.rows) + ", cluster = " + std::to_string(s.cluster) +
+         ": what threads tell each other takes " + std::to_string(bytes) +
+         " bytes of shared memory; an entry declares at most " + std::to_string(kDeclaredBytes);
 }
 
 /// Returns why the rest of a run cannot stay in shared memory.
 static std::optional<std::string> whyNotShared(const KernelTraits& traits, const Schedule& s,
                                                const Arch& arch) {
-  auto number = [](int64_t n) { return std::to_string(n); };
-  const std::string shared = "shared = " + number(s.shared);
+  const std::string shared = "shared = " + std::to_string(s.shared);
   if (s.shared == 0) return std::nullopt;
   if (!traits.lines || traits.blocks || traits.columns || traits.streams || s.tile == 0)
     return shared +
@@ -61,31 +63,32 @@ static std::optional<std::string> whyNotShared(const KernelTraits& traits, const
   if (traits.mixed)
     return shared + " holds elements of one width, and tensors of this kernel have several; legal: 0";
   if (s.rows != 1)
-    return shared + " holds one row of a team, not rows = " + number(s.rows) +
+    return shared + " holds one row of a team, not rows = " + std::to_string(s.rows) +
            "; legal: rows = 1, or shared = 0";
   if (traits.partials ? s.threads != s.team * traits.groups : s.threads % (s.team * traits.groups) != 0)
     return shared + " holds all groups of a row" +
            (traits.partials ? ", and sums per feature of one row in a block" : "") +
-           "; team = " + number(s.team) + " for each of " + number(traits.groups) + " groups in " +
-           number(s.threads) + " threads; legal: threads = " + (traits.partials ? "" : "a multiple of ") +
-           number(s.team * traits.groups);
+           "; team = " + std::to_string(s.team) + " for each of " + std::to_string(traits.groups) +
+           " groups in " + std::to_string(s.threads) +
+           " threads; legal: threads = " + (traits.partials ? "" : "a multiple of ") +
+           std::to_string(s.team * traits.groups);
   const int64_t copied = copiedBytes(s, traits.reads), room = roomOf(traits, s, arch) - copied;
   const int64_t bytes =
       sharedRunBytes(s, traits.reads, traits.dataBytes) + sharedSumBytes(s, traits.partials);
   if (bytes <= room) return std::nullopt;
-  return shared + " accesses of " + number(s.threads) + " threads, " +
-         number(bytes / (s.shared * s.threads)) + " bytes each for " + number(traits.reads) + " tensors of " +
-         number(s.prefetch.copiesAhead() + 1) + " rows and " + number(traits.partials) + " sums, take " +
-         number(bytes) + " bytes of a block; " + arch.name +
-         " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
-         number(std::max<int64_t>(room, 0)) + " for each" + (copied ? " beside what is copied ahead" : "");
+  return shared + " accesses of " + std::to_string(s.threads) + " threads, " +
+         std::to_string(bytes / (s.shared * s.threads)) + " bytes each for " + std::to_string(traits.reads) +
+         " tensors of " + std::to_string(s.prefetch.copiesAhead() + 1) + " rows and " +
+         std::to_string(traits.partials) + " sums, take " + std::to_string(bytes) + " bytes of a block; " +
+         arch.name + " with blocks = " + std::to_string(std::max<int64_t>(s.blocks, 1)) + " has " +
+         std::to_string(std::max<int64_t>(room, 0)) + " for each" +
+         (copied ? " beside what is copied ahead" : "");
 }
 
 /// Returns why a block cannot keep so many rows of its columns, or the vectors of its lines.
 static std::optional<std::string> whyNotHeld(const KernelTraits& traits, const Schedule& s,
                                              const Arch& arch) {
-  auto number = [](int64_t n) { return std::to_string(n); };
-  const std::string hold = "hold = " + number(s.hold);
+  const std::string hold = "hold = " + std::to_string(s.hold);
   if (s.hold == 0) return std::nullopt;
   if (traits.columns) return std::nullopt;
   if (!traits.lines)
@@ -96,15 +99,15 @@ static std::optional<std::string> whyNotHeld(const KernelTraits& traits, const S
     return hold + " keeps scale and bias of rows in shared memory, and " +
            (!traits.heldBytes ? "this kernel reads none that all rows share"
             : s.tile == 0     ? "no run of this kernel stays in registers"
-                              : "rows of " + number(traits.width) + " features begin anywhere") +
+                              : "rows of " + std::to_string(traits.width) + " features begin anywhere") +
            "; legal: 0";
   const int64_t bytes = sharedVectorBytes(s, traits.heldBytes), others = dynamicBytes(traits, s) - bytes,
                 room = roomOf(traits, s, arch) - others;
   if (bytes <= room) return std::nullopt;
-  return hold + ": " + number(traits.heldBytes) +
-         " bytes of scale and bias for each feature that a block has take " + number(bytes) + "; " +
-         arch.name + " with blocks = " + number(std::max<int64_t>(s.blocks, 1)) + " has " +
-         number(std::max<int64_t>(room, 0)) + " for each";
+  return hold + ": " + std::to_string(traits.heldBytes) +
+         " bytes of scale and bias for each feature that a block has take " + std::to_string(bytes) + "; " +
+         arch.name + " with blocks = " + std::to_string(std::max<int64_t>(s.blocks, 1)) + " has " +
+         std::to_string(std::max<int64_t>(room, 0)) + " for each";
 }
 
 /// Returns why runs cannot be copied ahead to shared memory.
@@ -192,8 +195,7 @@ static std::optional<std::string> whyNoGrid(const KernelTraits& traits, const Sc
   if (traits.blocks || traits.streams || !(rows || columns))
     return grid +
            ", but only rows with statistics of their own, or columns of all rows, which are read for their "
-           "statistic and then "
-           "again, lie over a grid; legal: 1";
+           "statistic and then again, lie over a grid; legal: 1";
   if (s.cluster > 1)
     return grid + " blocks in clusters of " + std::to_string(s.cluster) + "; legal: one of the two";
   if (rows && s.tile == 0) return grid + ", but no run of this kernel stays in registers; legal: 1";
@@ -320,12 +322,14 @@ static std::optional<std::string> whyNotAhead(const KernelTraits& traits, const 
   return std::nullopt;
 }
 
+int64_t registersFor(const Schedule& s) {
+  return std::min<int64_t>(kMaxRegisters, kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
+}
+
 /// Returns why a thread has no registers for it.
 static std::optional<std::string> whyNoRegisters(const KernelTraits& traits, const Schedule& s,
                                                  const Arch& arch) {
-  const int64_t registers = registersOf(traits, s, arch.clusters()),
-                limit = std::min<int64_t>(kMaxRegisters,
-                                          kRegisters / (s.threads * std::max<int64_t>(s.blocks, 1)));
+  const int64_t registers = registersOf(traits, s, arch.clusters()), limit = registersFor(s);
   if (registers <= limit) return std::nullopt;
   return "about " + std::to_string(registers) + " registers a thread; " + std::to_string(s.threads) +
          " threads leave " + std::to_string(limit);

@@ -1,17 +1,19 @@
-// What schedules of the CUDA target share with the reasons against them. whyIllegal() itself is in
-// Schedule.h.
+// Which schedules are legal for a kernel on an architecture.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/Arch.h"
+#include "codegen/targets/cuda/Traits.h"
 
 namespace normc::codegen::cuda {
 
-/// The most steps that runs are copied ahead.
-inline constexpr int64_t kMostAhead = 3;
+/// Returns why the schedule does not fit kernel and architecture, with the numbers; nothing if it does.
+std::optional<std::string> whyIllegal(const KernelTraits&, const Schedule&, const Arch&);
 
+/// Returns the registers that the block leaves to each thread.
+int64_t registersFor(const Schedule&);
 /// Returns the registers that a thread needs for what it holds; an estimate.
 /// `packed`: narrow elements of a line stay as they are in memory (WidenAgain.h).
 int64_t registersOf(const KernelTraits&, const Schedule&, bool packed = false);

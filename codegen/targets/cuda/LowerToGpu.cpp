@@ -2,8 +2,11 @@
 
 #include "codegen/Manifest.h"
 #include "codegen/targets/cuda/Dependence.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/TeamLowering.h"
+#include "codegen/targets/cuda/Traits.h"
+#include "codegen/targets/cuda/Variants.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -68,7 +71,7 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   if (launch.blocks) function->setAttr(minBlocksAttrName(), b.getI32IntegerAttr(launch.blocks));
   const auto changing = changingIn(phase, arch);
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
-    int64_t element = std::max<int64_t>(1, t.getType().getIntOrFloatBitWidth() / 8);
+    int64_t element = elementBytes(t.getType());
     bool wide = t.info() && t.info()->type != TypeRule::Mask;
     int64_t alignment = t.isWorkspace()                              ? 64
                         : wide && access.alignment && !access.peeled ? access.alignment

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codegen/Pass.h"
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Schedule.h"
 
 namespace normc::codegen::cuda {

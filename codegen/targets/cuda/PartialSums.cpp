@@ -1,6 +1,7 @@
 // Accumulators of partials, and how they reach memory.
 #include "codegen/targets/cuda/PartialSums.h"
 
+#include "codegen/targets/cuda/Variants.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "runtime/abi/Sums.h"
 

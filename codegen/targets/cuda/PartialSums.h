@@ -10,10 +10,10 @@
 
 namespace normc::codegen::cuda {
 
-class PartialSums {
+class PartialSums : SlabPolicy {
  public:
   PartialSums(KernelThread& thread, RunAccess& access, SharedRuns& shared, SumTree& tree)
-      : k_(thread), l_(thread.l), f_(thread.f), access_(access), shared_(shared), tree_(tree) {}
+      : SlabPolicy(thread, access), shared_(shared), tree_(tree) {}
 
   /// Makes accumulators for the partials that the slab's sweeps sum per feature, if it keeps them in
   /// registers: for a partial those of its accesses, then those of its ends. `firstUnit` is the first that
@@ -48,10 +48,6 @@ class PartialSums {
   mlir::Value addressOf(TensorOp, const Position&);
   void addTo(TensorOp, mlir::Value address, int64_t lanes, mlir::Value sum);
 
-  KernelThread& k_;
-  Loops& l_;
-  AccessLowering& f_;
-  RunAccess& access_;
   SharedRuns& shared_;
   SumTree& tree_;
   llvm::SmallVector<TensorOp> tensors_;

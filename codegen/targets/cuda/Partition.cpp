@@ -4,7 +4,9 @@
 #include "codegen/targets/cuda/Compile.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/LowerToGpu.h"
+#include "codegen/targets/cuda/Traits.h"
 
 using namespace mlir;
 

@@ -24,22 +24,21 @@ namespace normc::codegen::cuda {
 /// Bytes of one aligned load of a vector that is shifted.
 static constexpr int64_t kLoadBytes = 16;
 
-static int64_t bytesOf(TensorOp t) { return t.getType().getIntOrFloatBitWidth() / 8; }
-
 /// Returns how many loads of `kLoadBytes` hold `vector` elements wherever they begin.
 static int64_t loadsOf(TensorOp t, int64_t vector) {
-  int64_t each = kLoadBytes / bytesOf(t);
+  int64_t each = kLoadBytes / elementBytes(t.getType());
   return llvm::divideCeil(vector + each - 1, each);
 }
 
 static bool isShifted(TensorOp t) {
-  return !t.isXSized() && t.hasAxis(Axis::Feature) && isa<FloatType>(t.getType()) && bytesOf(t) <= 4;
+  return !t.isXSized() && t.hasAxis(Axis::Feature) && isa<FloatType>(t.getType()) &&
+         elementBytes(t.getType()) <= 4;
 }
 
 /// Returns the index of the element in an array that begins at address 0.
 Value PeeledRuns::elementIndex(TensorOp t, Value address) {
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, f_.pointer(t));
-  return l_.add(l_.div(base, l_.index(bytesOf(t))), address);
+  return l_.add(l_.div(base, l_.index(elementBytes(t.getType()))), address);
 }
 
 TensorOp PeeledRuns::leading() {
@@ -57,7 +56,7 @@ void PeeledRuns::beginStep(SlabOp slab, ArrayRef<Coordinates> units) {
       for (TensorOp t : f_.tensors(names)) {
         if (t.isXSized() && t != first && !llvm::is_contained(others, t)) others.push_back(t);
         if (!isShifted(t) || !f_.featuresLast()) continue;
-        int64_t each = kLoadBytes / bytesOf(t);
+        int64_t each = kLoadBytes / elementBytes(t.getType());
         slackBefore_ = std::max(slackBefore_, each - 1);
         slackAfter_ = std::max(slackAfter_, loadsOf(t, k_.s.vector) * each - k_.s.vector);
       }
@@ -121,7 +120,7 @@ Value PeeledRuns::isWhole(TensorOp t, int64_t replica) {
 }
 
 std::optional<int64_t> PeeledRuns::alignment(TensorOp t) const {
-  return anywhere() ? std::optional(k_.s.vector * bytesOf(t)) : std::nullopt;
+  return anywhere() ? std::optional(k_.s.vector * elementBytes(t.getType())) : std::nullopt;
 }
 
 /// Loads from a vector of features.
@@ -132,7 +131,8 @@ Value PeeledRuns::loadVector(TensorOp t, Value address, int64_t lanes) {
 /// Returns the elements from any `address` on by aligned loads: as words, shifted by 0 to 3 words and a half.
 Value PeeledRuns::loadShifted(TensorOp t, Value address) {
   OpBuilder& b = l_.b;
-  const int64_t each = kLoadBytes / bytesOf(t), perWord = 4 / bytesOf(t), loads = loadsOf(t, k_.s.vector);
+  const int64_t each = kLoadBytes / elementBytes(t.getType()), perWord = 4 / elementBytes(t.getType()),
+                loads = loadsOf(t, k_.s.vector);
   const int64_t needed = llvm::divideCeil(k_.s.vector, perWord);
   auto i32 = b.getI32Type();
   Value phase = l_.rem(elementIndex(t, address), l_.index(each)), first = l_.sub(address, phase);

@@ -8,6 +8,7 @@
 // the wait is the same in every step, and nothing is in flight when a slab ends.
 #include "codegen/targets/cuda/ReadAhead.h"
 
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -18,10 +19,7 @@ namespace normc::codegen::cuda {
 //===-- Without a prefetch ------------------------------------------------------------===//
 
 ReadAhead::ReadAhead(Policies policies, SlabOp slab, Steps steps)
-    : k_(policies.thread),
-      l_(k_.l),
-      f_(k_.f),
-      access_(policies.access),
+    : SlabPolicy(policies.thread, policies.access),
       held_(policies.held),
       shared_(policies.shared),
       slab_(slab),

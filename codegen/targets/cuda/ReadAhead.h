@@ -17,7 +17,7 @@
 
 namespace normc::codegen::cuda {
 
-class ReadAhead {
+class ReadAhead : protected SlabPolicy {
  public:
   /// The steps of a walk over lines.
   struct Steps {
@@ -48,10 +48,6 @@ class ReadAhead {
   /// Returns the number of the step that begins at `first`.
   mlir::Value stepOf(mlir::Value first);
 
-  KernelThread& k_;
-  Loops& l_;
-  AccessLowering& f_;
-  RunAccess& access_;
   HeldValues& held_;
   SharedRuns& shared_;
   const SlabOp slab_;

@@ -1,5 +1,6 @@
 // Positions along a run, and accesses to runs that begin where accesses may.
 #include "codegen/targets/cuda/PeeledRuns.h"
+#include "codegen/targets/cuda/Variants.h"
 
 using namespace mlir;
 

@@ -106,4 +106,16 @@ class RunAccess {
   const Run& run_;
 };
 
+/// What a policy of a slab uses: where it keeps values is its own idea.
+class SlabPolicy {
+ protected:
+  SlabPolicy(KernelThread& thread, RunAccess& access)
+      : k_(thread), l_(thread.l), f_(thread.f), access_(access) {}
+
+  KernelThread& k_;
+  Loops& l_;
+  AccessLowering& f_;
+  RunAccess& access_;
+};
+
 }  // namespace normc::codegen::cuda

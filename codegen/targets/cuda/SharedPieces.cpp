@@ -1,6 +1,7 @@
 // Addresses in dynamic shared memory.
 #include "codegen/targets/cuda/SharedPieces.h"
 
+#include "codegen/targets/cuda/Launch.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -10,8 +11,7 @@ namespace normc::codegen::cuda {
 
 int64_t bytesOf(Type type) {
   auto vector = dyn_cast<VectorType>(type);
-  return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8
-                : type.getIntOrFloatBitWidth() / 8;
+  return vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8 : elementBytes(type);
 }
 
 Value dynamicMemory(KernelThread& k) {

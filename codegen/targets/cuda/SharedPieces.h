@@ -7,6 +7,7 @@
 #pragma once
 
 #include "codegen/targets/cuda/KernelThread.h"
+#include "codegen/targets/cuda/Launch.h"
 
 namespace normc::codegen::cuda {
 

@@ -1,6 +1,7 @@
 // Copies of runs to shared memory, and the accesses of a thread there.
 #include "codegen/targets/cuda/SharedRuns.h"
 
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -24,10 +24,10 @@ namespace normc::codegen::cuda {
 /// Returns the address of an element of a tensor in the global space.
 mlir::Value globalAddress(KernelThread&, TensorOp, mlir::Value element);
 
-class SharedRuns {
+class SharedRuns : SlabPolicy {
  public:
   SharedRuns(KernelThread& thread, RunAccess& access)
-      : k_(thread), l_(thread.l), f_(thread.f), access_(access), pieces_(thread, thread.threads()) {}
+      : SlabPolicy(thread, access), pieces_(thread, thread.threads()) {}
 
   /// Begins a slab: finds the tensors whose runs are there, none unless sweeps `keep` their runs, and clears
   /// `sums` sums per feature.
@@ -56,10 +56,6 @@ class SharedRuns {
  private:
   mlir::Value runOf(mlir::Value step);
 
-  KernelThread& k_;
-  Loops& l_;
-  AccessLowering& f_;
-  RunAccess& access_;
   SharedPieces pieces_;
   llvm::SmallVector<TensorOp> tensors_;
   int64_t sums_ = 0;

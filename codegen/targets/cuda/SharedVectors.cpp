@@ -1,6 +1,8 @@
 // Vectors of features in dynamic shared memory.
 #include "codegen/targets/cuda/SharedVectors.h"
 
+#include "codegen/targets/cuda/Launch.h"
+
 using namespace mlir;
 
 namespace normc::codegen::cuda {

@@ -13,10 +13,10 @@
 
 namespace normc::codegen::cuda {
 
-class SharedVectors {
+class SharedVectors : SlabPolicy {
  public:
   SharedVectors(KernelThread& thread, RunAccess& access)
-      : k_(thread), l_(thread.l), f_(thread.f), access_(access), pieces_(thread, thread.s.team) {}
+      : SlabPolicy(thread, access), pieces_(thread, thread.s.team) {}
 
   /// Begins a slab: brings its vectors there, none if the schedule does not hold them. The threads of the
   /// block wait for each other.
@@ -37,10 +37,6 @@ class SharedVectors {
   mlir::Value slotOf(const Position&);
   void copy(const Position&);
 
-  KernelThread& k_;
-  Loops& l_;
-  AccessLowering& f_;
-  RunAccess& access_;
   SharedPieces pieces_;
   llvm::SmallVector<TensorOp> tensors_;
   int64_t begin_ = 0, slotBytes_ = 0;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "codegen/targets/Knobs.h"
+#include "codegen/targets/cuda/Defaults.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace normc::codegen::cuda {
@@ -10,15 +13,10 @@ namespace {
 
 /// Bytes of the runs of a step from which on shared memory is worth a trial.
 constexpr int64_t kLongRun = 32 << 10;
-/// Bytes of a cache line. Reads of less are slower.
-constexpr double kLine = 128;
-
 /// Returns the values and the default, ascending and once each.
 std::vector<int64_t> around(std::vector<int64_t> values, int64_t byDefault) {
   values.push_back(byDefault);
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
+  return eachOnce(std::move(values));
 }
 
 /// Returns the numbers of accesses of a thread with which some team holds one run exactly.
@@ -119,11 +117,12 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
   const double narrow =
       double(s.vector * traits.dataBytes) < 16 ? 16.0 / double(s.vector * traits.dataBytes) : 1;
   // Warps that share a row wait for each other, and blocks of a cluster longer than warps of a block.
-  const double warps = double(s.team * s.cluster) / 32;
+  const double warps = double(s.team * s.cluster) / kWarp;
   const double barriers = (warps > 1 ? 1 + 0.01 * warps : 1) + 0.03 * std::log2(double(s.cluster));
   // A row's part that a block reads of columns or a stream, where that is less than a line of the caches.
   const double part = double(columnsOf(s) * traits.dataBytes);
-  const double pieces = (traits.columns || traits.streams) && part < kLine ? 1 + 0.1 * (kLine / part - 1) : 1;
+  const double pieces =
+      (traits.columns || traits.streams) && part < kLineBytes ? 1 + 0.1 * (kLineBytes / part - 1) : 1;
   const double partials =
       traits.partials ? double(s.chunks) * double(load.features) * 4.0 * double(traits.partials) : 0;
   // A grid barrier costs about half of the time of two launches.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "codegen/Tuning.h"
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Schedule.h"
+#include "codegen/targets/cuda/Traits.h"
 
 namespace normc::codegen::cuda {
 

@@ -3,6 +3,7 @@
 // Each warp of a line, and each block of a column, sends its part of a sum to every block
 // (ClusterMeeting.h). Each block adds all parts from its own memory, in the same order, so all blocks have
 // the same bits.
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/SumTree.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -10,8 +11,6 @@
 using namespace mlir;
 
 namespace normc::codegen::cuda {
-
-static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
 /// Replaces the parts by the sums of runs, in all threads of their teams in all blocks. Every thread of the
 /// cluster takes part.
@@ -23,7 +22,7 @@ void SumTree::runOverCluster(MutableArrayRef<Value> sums, Combiners combiners) {
   Value memory = meeting_->memory(2 * size, type);
   for (auto [i, v] : llvm::enumerate(sums)) v = overLanes(v, kWarp, of(combiners, i));
   syncWarp(l_.b, l_.loc);  // what other lanes have read comes before what this one sends
-  meeting_->begin(size * bytesOf(type));
+  meeting_->begin(size * elementBytes(type));
   Value warp = l_.div(k_.thread, l_.index(kWarp)), lane = l_.rem(k_.thread, l_.index(kWarp));
   // [buffer of the step][sum][team][block][warp of the team]: the parts that a thread adds are contiguous.
   Value unit = l_.div(warp, l_.index(own)), member = l_.rem(warp, l_.index(own));
@@ -69,7 +68,7 @@ void SumTree::unitsOverCluster(MutableArrayRef<Value> sums, const Place& place, 
                 units = k_.threads() / place.span;
   const int64_t size = int64_t(sums.size()) * blocks * columns, alignment = std::min<int64_t>(16, 4 * vector);
   Value memory = meeting_->memory(2 * size, f_.statistics());
-  meeting_->begin(size * bytesOf(f_.statistics()));
+  meeting_->begin(size * elementBytes(f_.statistics()));
   // [buffer of the step][value][block][thread of the span][lane]
   Value mine = l_.add(l_.mul(meeting_->turn(), l_.index(size)), l_.mul(place.spanLane, l_.index(vector)));
   auto at = [&](Value memory, size_t value, Value part) {

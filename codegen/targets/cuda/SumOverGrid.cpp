@@ -3,6 +3,7 @@
 // Each block writes its part of a sum to workspace, and after a grid barrier (GridBarrier.h)
 // each adds all parts: span u those of blocks u, u + units, ..., then the spans in
 // the block. The order is the schedule's, and all blocks have the same bits.
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/SumTree.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

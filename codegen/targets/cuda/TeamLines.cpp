@@ -1,4 +1,5 @@
 // Lines, of which a team has a statistic each, and blocks, of which all threads of a block have one.
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/Dependence.h"
 #include "codegen/targets/cuda/ReadAhead.h"
 #include "codegen/targets/cuda/TeamLowering.h"

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "codegen/targets/cuda/HeldValues.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/PartialSums.h"
 #include "codegen/targets/cuda/SharedVectors.h"
 #include "codegen/targets/cuda/StateStores.h"

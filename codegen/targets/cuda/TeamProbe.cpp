@@ -1,4 +1,5 @@
 // Shift estimates: from a run whose threads hold it, and from the first rows of a column.
+#include "codegen/targets/cuda/Arch.h"
 #include "codegen/targets/cuda/TeamLowering.h"
 #include "llvm/ADT/bit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

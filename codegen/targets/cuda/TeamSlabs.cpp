@@ -1,8 +1,10 @@
 // The walk over the slabs of a phase: which units a team takes, in which steps, and when scalar code stores.
 #include "codegen/targets/cuda/FusePhases.h"
+#include "codegen/targets/cuda/Launch.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "codegen/targets/cuda/ReadAhead.h"
 #include "codegen/targets/cuda/TeamLowering.h"
+#include "codegen/targets/cuda/Traits.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -72,11 +72,9 @@ Value PhaseLowering::rowsOfPiece(Value rows) {
   for (auto sweep : slab_.sweeps())
     for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
       if (TensorOp t = f_.tensor(name.getValue()); t.isXSized() && inputs.insert(t).second)
-        size = t.getType().getIntOrFloatBitWidth() / 8;
+        size = elementBytes(t.getType());
   const int64_t line = kCacheLine / size, most = PieceMemory::mostRows(f_.statistics());
-  auto atLeast = [&](Value v, int64_t n) -> Value {
-    return arith::MaxSIOp::create(l_.b, l_.loc, v, l_.index(n));
-  };
+  auto atLeast = [&](Value v, int64_t n) -> Value { return l_.max(v, l_.index(n)); };
   auto ceilDiv = [&](Value v, Value by) { return l_.div(l_.add(v, l_.sub(by, l_.index(1))), by); };
   auto rowsOf = [&](int64_t bytes) {
     Value row = l_.mul(f_.groupWidth(Axis::Group), l_.index(size * int64_t(inputs.size())));
@@ -95,7 +93,7 @@ void PhaseLowering::acrossChannels(SlabOp s, Value begin, Value end) {
         last = segmentAndRow(l_.add(end, l_.sub(rows, l_.index(1)))).first;
   l_.forEach(first, l_.select(l_.less(begin, end), last, first), 1, [&](Value segment) {
     Value origin = l_.mul(segment, rows);
-    Value from = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(begin, origin), zero);
+    Value from = l_.max(l_.sub(begin, origin), zero);
     Value to = l_.min(l_.sub(end, origin), rows), step = rowsOfPiece(l_.sub(to, from));
     l_.forEach(zero, l_.index(f_.groups(Axis::Group)), 1, [&](Value group) {
       l_.forEach(from, to, step, {}, [&](Value row, ValueRange) {

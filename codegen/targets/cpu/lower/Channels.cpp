@@ -46,7 +46,7 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
     Value rest = l_.div(l_.rem(width, l_.index(step)), l_.index(lanes)),
           tail = schedule_.getScalarTail() ? l_.rem(width, l_.index(lanes)) : l_.index(1);
     Value additions = l_.add(l_.add(l_.div(width, l_.index(step)), rest), tail);
-    additions = arith::MaxSIOp::create(l_.b, l_.loc, additions, l_.index(1));  // without rows there is none
+    additions = l_.max(additions, l_.index(1));  // without rows there is none
     Value some = l_.div(l_.index(kLongestChain), l_.min(additions, l_.index(kLongestChain)));
     Value block = l_.mul(some, l_.index(kLongestChain));
     return l_.forEach(none, segments, block, identity, [&](Value first, ValueRange running) {
@@ -107,7 +107,7 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
     Value to = segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
     l_.forEach(from, to, 1, [&](Value segment) {
       Value origin = l_.mul(segment, rows);
-      Value begin = arith::MaxSIOp::create(l_.b, l_.loc, l_.sub(first, origin), zero);
+      Value begin = l_.max(l_.sub(first, origin), zero);
       Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
       llvm::SaveAndRestore begins(runBegin_, begin);
       Value whole = l_.add(tile, l_.roundDown(l_.sub(features, tile), together));

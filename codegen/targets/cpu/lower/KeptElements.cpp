@@ -133,12 +133,12 @@ bool KeptElements::serve(int64_t runs, std::optional<int64_t> width) const {
   const Type type = values_.front().getType();
   if (!isa<FloatType>(type) || llvm::any_of(values_, [&](Value v) { return v.getType() != type; }))
     return false;
-  const int64_t size = type.getIntOrFloatBitWidth() / 8;
+  const int64_t size = elementBytes(type);
   return runs * int64_t(values_.size()) * *width * size <= kMostBytes;
 }
 
 void KeptElements::allocate(Loops& l, Type statistics, int64_t runs, int64_t width, int64_t lanes) {
-  const int64_t size = statistics.getIntOrFloatBitWidth() / 8;
+  const int64_t size = elementBytes(statistics);
   pitch_ = int64_t(llvm::alignTo(width + lanes, kCacheLine / size)) + kApart / size;
   memory_ = StackMemory(l, runs * int64_t(values_.size()) * pitch_, statistics, kCacheLine);
 }

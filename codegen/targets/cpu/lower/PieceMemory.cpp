@@ -14,7 +14,7 @@ int64_t PieceMemory::mostRows(Type statistics) {
 }
 
 StackMemory PieceMemory::place() {
-  const int64_t size = f_.statistics().getIntOrFloatBitWidth() / 8;
+  const int64_t size = elementBytes(f_.statistics());
   return {l_, (kPlaceBytes + kApart) / size, f_.statistics(), kCacheLine};
 }
 

@@ -53,7 +53,7 @@ static constexpr int64_t kManySegments = 16;
 /// with more rows than a task. Pieces of 4 KiB of each run took 1.7 times as long in memory as whole runs.
 /// Across channels runs that are longer than a piece are not whole anyway.
 void PhaseLowering::takeWholeSegments() {
-  Value rows = arith::MaxSIOp::create(l_.b, l_.loc, f_.rows(), l_.index(1)), units = f_.units();
+  Value rows = l_.max(f_.rows(), l_.index(1)), units = f_.units();
   Value pays = l_.less(f_.segments(), l_.index(kManySegments));
   if (llvm::any_of(f_.phase().getOps<SlabOp>(), [](SlabOp s) { return s.isAcrossChannels(); }))
     pays = arith::OrIOp::create(l_.b, l_.loc, pays,
@@ -170,7 +170,7 @@ void PhaseLowering::lower(SlabOp s, Value begin, Value end) {
     llvm::SaveAndRestore current(segment_, segment);
     (void)validPlaces(segment);
     Value first = l_.mul(segment, units), after = l_.add(first, units);
-    lowerUnits(s, arith::MaxSIOp::create(l_.b, l_.loc, begin, first), l_.min(end, after));
+    lowerUnits(s, l_.max(begin, first), l_.min(end, after));
   });
 }
 

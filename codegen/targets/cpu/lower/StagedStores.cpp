@@ -10,14 +10,12 @@ namespace normc::codegen {
 /// The features of a step, whose runs fit in kStageBytes.
 static constexpr int64_t kStaged = 2, kStageBytes = 8 << 10;
 
-static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
-
 StagedStores::StagedStores(Loops& l, AccessLowering& f, Type stored)
-    : l_(l), f_(f), memory_(l, (kStageBytes + 2 * kCacheLine) / bytesOf(stored), stored, kCacheLine) {}
+    : l_(l), f_(f), memory_(l, (kStageBytes + 2 * kCacheLine) / elementBytes(stored), stored, kCacheLine) {}
 
 Value StagedStores::serves(TensorOp t, Value rows) {
   auto atMost = [&](Value n, Value most) { return l_.isFalse(l_.less(most, n)); };
-  const int64_t bytes = bytesOf(memory_.element());
+  const int64_t bytes = elementBytes(memory_.element());
   Value fits = l_.both(atMost(l_.index(kCacheLine / bytes), f_.rows()),
                        atMost(f_.rows(), l_.index(kStageBytes / kStaged / bytes)));
   Value whole = l_.both(f_.isDense(t), atMost(f_.rows(), rows));
@@ -31,7 +29,7 @@ void StagedStores::store(size_t feature, Value offset, Value stored, Value mask)
 
 void StagedStores::write(TensorOp t, const Coordinates& at, Value rows,
                          llvm::function_ref<void(Value, int64_t)> step) {
-  const int64_t bytes = bytesOf(memory_.element()), line = kCacheLine / bytes;
+  const int64_t bytes = elementBytes(memory_.element()), line = kCacheLine / bytes;
   const Value none = l_.index(0), features = f_.groupWidth(Axis::Group);
   pitch_ = rows;
   // Elements from `begin` to `end` of the stage, one by one: parts of lines at the ends of the piece.

@@ -15,7 +15,7 @@ static int64_t pitchOf(Type statistics) {
 
 StreamBuffer::StreamBuffer(Loops& l, AccessLowering& f, size_t partials, TensorOp x, int64_t lanes)
     : l_(l), f_(f), lanes_(lanes) {
-  const int64_t size = f.statistics().getIntOrFloatBitWidth() / 8;
+  const int64_t size = elementBytes(f.statistics());
   const int64_t elements = int64_t(partials) * pitchOf(f.statistics()) + lanes;
   memory_ = StackMemory(l, elements + kPage / size, f.statistics(), kCacheLine);
   // The sums begin kApart behind the offset of x within a page, rounded to cache lines.

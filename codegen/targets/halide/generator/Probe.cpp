@@ -13,8 +13,6 @@ namespace normc::halide {
 static constexpr int64_t kRows = 16, kVectors = 4;
 /// Up to five rows have short sums, and the centre of four is near their mean.
 static constexpr int64_t kFewRows = 4, kMostFew = 5;
-/// Bytes of a task's rows that stay in cache until they are read again.
-static constexpr int64_t kHeadBytes = 512 << 10;
 
 /// Returns the sample of the i-th of equal shares of `count`, as in codegen/lower/StratifiedOffsets.h.
 static Expr stratifiedOffset(const Expr& count, const Expr& i, int64_t parts) {
