@@ -338,6 +338,9 @@ typedef enum normc_type {
   NORMC_I64 = 2  /**< int64_t */
 } normc_type;
 
+/** The most dimensions of a tensor. */
+#define NORMC_MAX_DIMS 16
+
 /** The most dimensions of a field. */
 #define NORMC_MAX_FIELD_DIMS 4
 

@@ -253,13 +253,13 @@ constexpr DLDataType dtypeOf<std::uint8_t>() {
 /// sizes and strides, but no elements. Strides are in elements; without strides the tensor is compact.
 class Tensor {
  public:
-  static constexpr int kMaxDims = 16;  ///< the most dimensions
+  static constexpr int kMaxDims = NORMC_MAX_DIMS;  ///< the most dimensions
 
   /// An argument that is left out.
   Tensor() = default;
   /// A tensor of a type that dtypeOf knows: `Tensor(x, {rows, 1024})`. All constructors throw
-  /// std::invalid_argument for more than 16 dimensions, and if the number of strides is neither 0 nor the
-  /// number of dimensions.
+  /// std::invalid_argument for more than kMaxDims dimensions, and if the number of strides is neither 0 nor
+  /// the number of dimensions.
   template <typename T>
   Tensor(T* data, std::initializer_list<std::int64_t> shape, std::initializer_list<std::int64_t> strides = {})
       : Tensor(data, dtypeOf<std::remove_const_t<T>>(), shape, strides) {}
@@ -319,7 +319,8 @@ class Tensor {
          const std::int64_t* strides, std::size_t strideCount)
       : data_(const_cast<void*>(data)), dtype_(dtype), ndim_(static_cast<std::int32_t>(dimensions)) {
     if (dimensions > kMaxDims || (strideCount != 0 && strideCount != dimensions))
-      throw std::invalid_argument("a Tensor has at most 16 dimensions, and one stride for each or none");
+      throw std::invalid_argument("a Tensor has at most " + std::to_string(kMaxDims) +
+                                  " dimensions, and one stride for each or none");
     std::copy_n(shape, dimensions, shape_.begin());
     std::uint64_t stride = 1;  // may wrap: the library rejects shapes that no memory holds
     for (int i = ndim_; i-- > 0; stride *= static_cast<std::uint64_t>(shape_[i]))
@@ -560,7 +561,8 @@ namespace detail {
 class FieldViews {
  public:
   explicit FieldViews(const std::vector<Tensor>& tensors) : given_(!tensors.empty()) {
-    if (tensors.size() > NORMC_MAX_FIELDS) throw std::invalid_argument("a call has at most 32 fields");
+    if (tensors.size() > NORMC_MAX_FIELDS)
+      throw std::invalid_argument("a call has at most " + std::to_string(NORMC_MAX_FIELDS) + " fields");
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       views_[i] = tensors[i].dlpack();
       pointers_[i] = tensors[i].empty() ? nullptr : &views_[i];

@@ -10,8 +10,6 @@
 namespace normc::runtime {
 namespace {
 
-constexpr int32_t kMaxDims = 16;
-
 struct DTypeName {
   Message text;
   explicit DTypeName(DLDataType type) {
@@ -52,9 +50,11 @@ normc_status checkBasics(const ArgumentName& name, const DLTensor& tensor, DType
     return fail(NORMC_INVALID_ARGUMENT, name, " has dtype ", DTypeName(tensor.dtype).text.text(),
                 "; this plan takes ", normc::name(type),
                 infoOf(type).kind == TypeKind::Bool ? " or bool" : "");
-  if (tensor.ndim < 0 || tensor.ndim > kMaxDims || (tensor.ndim > 0 && !tensor.shape))
-    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions",
-                tensor.ndim > 0 && !tensor.shape ? " but no shape" : "; at most 16 are allowed");
+  if (tensor.ndim > 0 && !tensor.shape)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions but no shape");
+  if (tensor.ndim < 0 || tensor.ndim > NORMC_MAX_DIMS)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim, " dimensions; at most ", NORMC_MAX_DIMS,
+                " are allowed");
   count = 1;
   for (int32_t i = 0; i < tensor.ndim; ++i) {
     if (tensor.shape[i] < 0)
@@ -68,6 +68,10 @@ normc_status checkBasics(const ArgumentName& name, const DLTensor& tensor, DType
   if ((reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset) % bytes(type) != 0)
     return fail(NORMC_INVALID_ARGUMENT, name, " is not aligned to its elements of ", bytes(type), " bytes");
   return NORMC_OK;
+}
+
+normc_status checkBasics(const TensorRules& rules, const DLTensor& tensor, int64_t& count) {
+  return checkBasics(normc::name(rules.which), tensor, rules.type, *rules.place, count);
 }
 
 /// Returns the stride of a dimension, in elements; the compact one if the tensor gives none.
@@ -162,6 +166,11 @@ char* address(const DLTensor& tensor) {
   return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset);
 }
 
+/// Returns the view of a tensor without gaps.
+View compactView(const TensorRules& rules, const DLTensor& tensor, int64_t count) {
+  return {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+}
+
 }  // namespace
 
 Message& operator<<(Message& message, const ArgumentName& name) {
@@ -189,7 +198,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
   const ProblemText& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
   int64_t count;
-  NORMC_TRY(checkBasics(name, given, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, given, count));
   const DLTensor tensor = walked(given, count);
   if (source.tensor) NORMC_TRY(sameShape(name, tensor, normc::name(source.which), *source.tensor));
   const int32_t least = parts.segmented ? 3 : 2;
@@ -230,7 +239,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
 normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
   const std::string_view name = normc::name(rules.which);
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, tensor, count));
   if (tensor.ndim != 1)
     return fail(NORMC_INVALID_ARGUMENT, name, " has ", tensor.ndim,
                 " dimensions; it must have one, the features");
@@ -239,20 +248,20 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
                 " features");
   if (count > 1 && strideOf(tensor, 0) != 1)
     return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, 0), "; it must be contiguous");
-  view = {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  view = compactView(rules, tensor, count);
   return NORMC_OK;
 }
 
 normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
   const std::string_view name = normc::name(rules.which);
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, tensor, count));
   if (tensor.ndim != 2 || tensor.shape[0] != sizes.segments || tensor.shape[1] != sizes.features)
     return fail(NORMC_INVALID_ARGUMENT, name, " must have a vector of features for each segment, ",
                 sizes.segments, " x ", sizes.features, "; it has ", count, " elements in ", tensor.ndim,
                 tensor.ndim == 1 ? " dimension" : " dimensions");
   NORMC_TRY(checkCompact(name, tensor, count));
-  view = {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  view = compactView(rules, tensor, count);
   return NORMC_OK;
 }
 
@@ -262,7 +271,7 @@ normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const 
   const DLTensor& x = *source.tensor;
   const int64_t blocks = block ? sizes.features / block : 1;
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, tensor, count));
   // The leading dimensions of x, then the blocks.
   const int32_t leading = x.ndim - 1;
   bool fits = tensor.ndim == leading + (block != 0);
@@ -274,7 +283,7 @@ normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const 
                 sizes.totalRows(), " rows of ", blocks, "; it has ", count, " elements in ", tensor.ndim,
                 " dimensions");
   NORMC_TRY(checkCompact(name, tensor, count));
-  view = {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  view = compactView(rules, tensor, count);
   return NORMC_OK;
 }
 
@@ -283,7 +292,7 @@ normc_status bindPairs(const TensorRules& rules, const DLTensor& given, const Sh
   const std::string_view name = normc::name(rules.which);
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics(name, given, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, given, count));
   const DLTensor tensor = walked(given, count);
   const int32_t last = x.ndim - 1, firstRow = rules.problem->segmented ? 1 : 0;
   bool fits = tensor.ndim == x.ndim && tensor.shape[last] == pairs;
@@ -307,9 +316,9 @@ normc_status bindPairs(const TensorRules& rules, const DLTensor& given, const Sh
 normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view) {
   const std::string_view name = normc::name(rules.which);
   int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, tensor, count));
   if (count != 1) return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; it must have one");
-  view = {address(tensor), bytes(rules.type), 1, 1, 1, 0, 0};
+  view = compactView(rules, tensor, 1);
   return NORMC_OK;
 }
 
@@ -330,7 +339,7 @@ normc_status bindRows(const TensorRules& rules, const DLTensor& given, const Sha
   const std::string_view name = normc::name(rules.which);
   const DLTensor& x = *source.tensor;
   int64_t count;
-  NORMC_TRY(checkBasics(name, given, rules.type, *rules.place, count));
+  NORMC_TRY(checkBasics(rules, given, count));
   const DLTensor tensor = walked(given, count);
   // Either the leading dimensions of x, or its rows as one dimension.
   const bool channelsFirst = rules.problem->channelsFirst();

@@ -88,13 +88,11 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
     if (is == "codes") codes = tensor.dtype;
-    if (is == "scale") scale = true;
+    if (is == "scale") scale = true, readsScale = tensor.use == NORMC_TENSOR_READ;
+    if (is == "bias") bias = true, readsBias = tensor.use == NORMC_TENSOR_READ;
     if (is == "y") y = true;
     if (is == "x") readsX = tensor.use == NORMC_TENSOR_READ;
     if (is == "dx") dx = true;
-    if (is == "bias") bias = true;
-    if (is == "scale") readsScale = tensor.use == NORMC_TENSOR_READ;
-    if (is == "bias") readsBias = tensor.use == NORMC_TENSOR_READ;
     if (is == "dscale") dscale = true;
     if (is == "dbias") dbias = true;
     const auto row = std::ranges::find(kAround, is, &AroundRow::name);

@@ -13,7 +13,7 @@ Batch::Batch(size_t inputs, size_t outputs, DLDevice device) : inputs_(inputs), 
 void Batch::add(void* data, DLDataType type, const int64_t* shape, size_t rank) {
   if (rank > kMaxDims)
     throw std::invalid_argument("an array has " + std::to_string(rank) +
-                                " dimensions; a norm takes at most 16");
+                                " dimensions; a norm takes at most " + std::to_string(kMaxDims));
   Buffer& buffer = buffers_.emplace_back();
   buffer.data = static_cast<char*>(data);
   std::copy_n(shape, rank, buffer.shape.begin());

@@ -29,7 +29,7 @@ class Batch {
   void select(int64_t index);
 
  private:
-  static constexpr int kMaxDims = 16;
+  static constexpr int kMaxDims = NORMC_MAX_DIMS;
   struct Buffer {
     char* data = nullptr;
     std::array<int64_t, kMaxDims> shape;

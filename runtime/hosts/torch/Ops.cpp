@@ -231,9 +231,8 @@ NORMC_LIBRARY(NORMC_TORCH_NAMESPACE, m) {
       "backward_around(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] around, "
       "Tensor[] saved, Tensor[]? state, str norm, int wanted) -> Tensor[]");
   m.def(
-      "infer_backward_around(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[] "
-      "around, "
-      "Tensor[]? state, str norm, int wanted) -> Tensor[]");
+      "infer_backward_around(Tensor x, Tensor dy, Tensor? scale, Tensor? bias, Tensor? mask, "
+      "Tensor[] around, Tensor[]? state, str norm, int wanted) -> Tensor[]");
   // Over ranks (docs/many-ranks.md): what a norm has of y, saved statistics and gradients, then the partial
   m.def(
       "forward_reduce(Tensor x, Tensor? scale, Tensor? bias, Tensor? mask, Tensor[]? state, str norm) -> "

@@ -13,7 +13,7 @@ namespace {
 /// The dimensions of x in the order in which the runtime takes them: segments, rows, features; or segments,
 /// channels, rows.
 struct Dims {
-  std::array<int64_t, 16> sizes, strides;
+  std::array<int64_t, NORMC_MAX_DIMS> sizes, strides;
   int count = 0;
   void add(int64_t size, int64_t stride) {
     sizes[count] = size;
@@ -66,8 +66,8 @@ bool isContiguous(const Tensor& tensor) {
 }
 
 /// The strides of a contiguous tensor whose dimension 1 is innermost.
-std::array<int64_t, 16> channelsLast(std::span<const int64_t> sizes) {
-  std::array<int64_t, 16> strides;
+std::array<int64_t, NORMC_MAX_DIMS> channelsLast(std::span<const int64_t> sizes) {
+  std::array<int64_t, NORMC_MAX_DIMS> strides;
   int64_t next = sizes[1];
   strides[1] = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
@@ -202,7 +202,7 @@ Tensor likeInput(const Tensor& x, const Axes& axes) { return likeInput(x, axes, 
 
 Tensor likeInput(const Tensor& x, const Axes& axes, DLDataType type) {
   const auto sizes = spanOf(x.sizes());
-  std::array<int64_t, 16> strides;
+  std::array<int64_t, NORMC_MAX_DIMS> strides;
   if (axes.permuted) {
     strides = channelsLast(sizes);
   } else {
@@ -213,7 +213,7 @@ Tensor likeInput(const Tensor& x, const Axes& axes, DLDataType type) {
 }
 
 Tensor emptyOf(std::span<const int64_t> shape, const Tensor& device, DLDataType type) {
-  std::array<int64_t, 16> strides;
+  std::array<int64_t, NORMC_MAX_DIMS> strides;
   int64_t next = 1;
   for (size_t i = shape.size(); i-- > 0; next *= std::max<int64_t>(1, shape[i])) strides[i] = next;
   return empty(shape.data(), strides.data(), shape.size(), device, codeOf(type));
