@@ -25,8 +25,8 @@ set(NORMC_CCACHE "" CACHE FILEPATH "zig has a cache of its own")
 
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -s)
 set(CMAKE_MODULE_LINKER_FLAGS_INIT -s)
-# The build folder holds what is installed: a search path that CMake fills in later is one of empty names, and
-# those mean the current folder.
+# The build folder holds what is installed. A search path that CMake fills in at the installation has empty
+# entries until then, and those mean the current folder.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 
 # nlohmann/json lies beside the headers of this machine's C library, which must not be seen: a link alone.

@@ -24,7 +24,7 @@ bool serveRun(const Limits& limits, int64_t run) {
 class Selecting {
  public:
   Selecting(const Problem& problem, Hardware hardware, const Database& database)
-      : problem_(problem), database_(database), hardware_(std::move(hardware)) {
+      : problem_(problem), database_(database), standing_(database.records), hardware_(std::move(hardware)) {
     task_ = {problem.parts(),   problem.spec->structuralHash(), 1, kUsualRows,
              *problem.features, hardware_.machine.processors,   ""};
   }
@@ -39,7 +39,7 @@ class Selecting {
     for (const Task& size : sizes) {
       last = jobFor(size);
       any |= last.fromRecord;
-      runs[rowsLieInRuns(size) ? size.rows : 0].push_back({double(size.segments * size.rows), last});
+      runs[rowsLieInRuns(size) ? size.rows : 0].push_back({double(size.totalRows()), last});
     }
     if (!any) {
       for (Job& job : defaults_) job.origin = last.origin, job.selection = last.selection;
@@ -109,7 +109,7 @@ class Selecting {
   Job jobFor(Task size) const {
     size.problem = task_.problem, size.features = task_.features, size.threads = task_.threads;
     const Pick pick =
-        pickFor(size, hardware_.site, database_, [&](const Record& r) { return generatorOf(r); });
+        pickFor(size, hardware_.site, database_, standing_, [&](const Record& r) { return generatorOf(r); });
     Job job{.problem = problem_,
             .target = hardware_.generators[0],
             .schedule = {},
@@ -127,6 +127,7 @@ class Selecting {
 
   const Problem& problem_;
   const Database& database_;
+  const Standing standing_;
   Hardware hardware_;
   Task task_;
   std::vector<Job> defaults_;

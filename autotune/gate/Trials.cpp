@@ -5,6 +5,7 @@
 
 #include "dsl/Numbers.h"
 #include "dsl/Print.h"
+#include "runtime/abi/Sizes.h"
 
 namespace normc::gate {
 
@@ -37,6 +38,16 @@ static constexpr int64_t kMostRows = 129;
 /// Trials with very long rows have fewer rows, to limit the time and memory of the reference.
 static int64_t mostRows(int64_t features) {
   return std::max<int64_t>(kMostElements / std::max<int64_t>(features, 1), 5);
+}
+
+/// The segments of the largest trial, and about the bytes that each of its elements takes: a trial of RMSNorm
+/// inference of 20 million features took 7.3 GB and more.
+static constexpr int64_t kMostSegments = 3, kBytesOfElement = 128;
+
+int64_t bytesOfTrials(const Problem& problem, int64_t features) {
+  const int64_t rows = std::min(kMostRows, mostRows(features)),
+                segments = problem.segmented ? kMostSegments : 1;
+  return package::multiply(package::multiply(rows * segments, features), kBytesOfElement);
 }
 
 /// A task of a default schedule has 512 rows at most, of 128 KiB at most. The reference takes about 100 ns

@@ -39,6 +39,10 @@ std::vector<Trial> standardTrials(const Problem&, int64_t features);
 /// which none is the default and no two are equal.
 std::vector<Trial> trialsOfNumbers(const Problem&, int64_t features);
 
+/// Returns about how many bytes of memory a standard trial takes: the tensors of its call, and what the
+/// reference computes of them. Above some ten million features that is gigabytes.
+int64_t bytesOfTrials(const Problem&, int64_t features);
+
 /// Returns a trial with more rows, so that sums of several tasks are folded also where a task has hundreds of
 /// short rows; nothing if rows are so long that standard trials have several tasks.
 std::optional<Trial> trialOfManyTasks(const Problem&, int64_t features);

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "autotune/measure/Clock.h"
+
 namespace normc::measure {
 namespace {
 
@@ -30,12 +32,12 @@ Neighbours::Neighbours() : begin_(now()) {}
 Neighbours::Clock Neighbours::now() {
   Clock clock;
   clock.machine = machineSeconds();
-  for (int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+  for (int usageOf : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
     rusage usage = {};
-    getrusage(who, &usage);
+    getrusage(usageOf, &usage);
     clock.own += seconds(usage.ru_utime) + seconds(usage.ru_stime);
   }
-  clock.wall = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  clock.wall = secondsNow();
   return clock;
 }
 

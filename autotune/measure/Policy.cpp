@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "dsl/Nearest.h"
+
 namespace normc::measure {
+
+std::string policyNames() { return oneOf({kPolicyNames.begin(), kPolicyNames.end()}); }
 
 std::optional<Policy> findPolicy(std::string_view text) {
   for (const Policy policy : {Policy::Warm, Policy::Cold, Policy::Pipeline})

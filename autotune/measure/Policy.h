@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace normc::measure {
@@ -17,6 +18,8 @@ enum class Policy {
 };
 inline constexpr std::array<std::string_view, 3> kPolicyNames{"warm", "cold", "pipeline"};
 inline std::string_view name(Policy policy) { return kPolicyNames[size_t(policy)]; }
+/// Returns the names for a message: "warm, cold or pipeline".
+std::string policyNames();
 std::optional<Policy> findPolicy(std::string_view name);
 
 /// Returns the number of sets of buffers that a policy needs if one set takes `bytesOfSet`: at least 1, and

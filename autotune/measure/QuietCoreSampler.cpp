@@ -8,10 +8,10 @@
 #include <thread>
 #include <utility>
 
+#include "autotune/measure/Clock.h"
+
 namespace normc::measure {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kSteps = 4000;  // of each loop: some microseconds
 constexpr double kWaitingSlack = 1.05, kFillingSlack = 1.15;
@@ -67,11 +67,7 @@ bool QuietCoreSampler::isDisturbed(const Loops& before, const Loops& after, cons
   return after.interruptions != before.interruptions || slow(before) || slow(after);
 }
 
-void QuietCoreSampler::waitFor(double seconds) {
-  constexpr double kLongest = 1e9;  // the range of the clock ends at about nine times this
-  end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
-}
+void QuietCoreSampler::waitFor(double seconds) { end_ = deadlineIn(seconds); }
 
 double QuietCoreSampler::sample(const std::function<double()>& take) {
   for (;;) {

@@ -8,15 +8,13 @@
 #include <iterator>
 #include <tuple>
 
+#include "dsl/Nearest.h"
+
 namespace normc::tune {
 namespace {
 
 Diagnostic cannotRead(const std::string& path) {
   return {.message = "cannot read " + path + ": " + std::strerror(errno)};
-}
-
-std::string counted(int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 /// True if the text can be the beginning of a record: of a first line whose writer was interrupted.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autotune/records/ParseJson.h"
+#include "dsl/Nearest.h"
 #include "runtime/abi/Sizes.h"
 #include "runtime/package/Sha256.h"
 
@@ -42,6 +43,13 @@ std::string textAt(const Json& json, const char* key) {
   if (at == json.end() || !at->is_string()) throw Unusable();
   std::string text = at->get<std::string>();
   if (text.size() > kMostText) throw Unusable();
+  return text;
+}
+
+/// The same for a name. Reports print it, so it has no character that a terminal obeys.
+std::string nameAt(const Json& json, const char* key) {
+  std::string text = textAt(json, key);
+  if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; })) throw Unusable();
   return text;
 }
 
@@ -124,19 +132,19 @@ Record fromJson(const Json& json) {
   r.kind = textAt(json, "kind");
   if (r.kind != "trial" && r.kind != "choice" && r.kind != "verify") throw Unusable();
   const Json& task = objectAt(json, "task");
-  r.task = {problemAt(task, "problem"), textAt(task, "norm"),         wholeAt(task, "segments", 0),
+  r.task = {problemAt(task, "problem"), nameAt(task, "norm"),         wholeAt(task, "segments", 0),
             wholeAt(task, "rows", 0),   wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
-            textAt(task, "policy")};
+            nameAt(task, "policy")};
   // Readers multiply the sizes.
   if (package::multiply(package::multiply(r.task.segments, r.task.rows), r.task.features) > kMostWhole)
     throw Unusable();
   const Json& device = objectAt(json, "device");
-  r.device = {textAt(device, "kind"), textAt(device, "arch"), textAt(device, "name"), {}};
+  r.device = {nameAt(device, "kind"), nameAt(device, "arch"), nameAt(device, "name"), {}};
   const Json& facts = objectAt(device, "facts");
   for (const auto& [key, value] : facts.items()) r.device.facts[key] = wholeAt(facts, key.c_str(), 0);
   const Json& toolchain = objectAt(json, "toolchain");
-  for (const auto& [key, value] : toolchain.items()) r.toolchain[key] = textAt(toolchain, key.c_str());
-  r.generator = textAt(json, "generator"), r.schedule = textAt(json, "schedule"),
+  for (const auto& [key, value] : toolchain.items()) r.toolchain[key] = nameAt(toolchain, key.c_str());
+  r.generator = nameAt(json, "generator"), r.schedule = nameAt(json, "schedule"),
   r.object = textAt(json, "object");
   const auto status = std::find(kStatusNames.begin(), kStatusNames.end(), textAt(json, "status"));
   if (status == kStatusNames.end()) throw Unusable();
@@ -145,13 +153,13 @@ Record fromJson(const Json& json) {
   if (r.status == Status::Refused && r.reason.starts_with(kDuplicateOfSchema1)) r.status = Status::Duplicate;
   const Json& gate = objectAt(json, "gate");
   r.trials = wholeAt(gate, "trials", 0), r.worst = numberAt(gate, "worst");
-  r.stage = textAt(json, "stage");
+  r.stage = nameAt(json, "stage");
   r.samples = samplesAt(json, "samples"), r.reference = samplesAt(json, "reference");
   if (r.samples.size() != r.reference.size()) throw Unusable();
   if (json.contains("screened_rows")) r.screenedRows = wholeAt(json, "screened_rows", 1);
   if (json.contains("conclusion")) {
     const Json& c = objectAt(json, "conclusion");
-    r.conclusion = {textAt(c, "verdict"), numberAt(c, "ratio"), numberAt(c, "low"), numberAt(c, "high")};
+    r.conclusion = {nameAt(c, "verdict"), numberAt(c, "ratio"), numberAt(c, "low"), numberAt(c, "high")};
   }
   if (!isConclusive(r)) throw Unusable();
   r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
@@ -164,9 +172,6 @@ Record fromJson(const Json& json) {
 std::string_view name(Status status) { return kStatusNames[size_t(status)]; }
 
 std::string Task::text() const {
-  const auto counted = [](int64_t n, const char* noun) {
-    return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-  };
   std::string result = problem.text() + ", ";
   if (segments > 1) result += counted(segments, "segment") + " of ";
   result += counted(rows, "row");

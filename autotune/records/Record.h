@@ -29,6 +29,7 @@ struct Task {
   int64_t segments = 1, rows = 1, features = 1, threads = 1;
   std::string policy;  ///< warm, cold, pipeline
 
+  int64_t totalRows() const { return segments * rows; }
   std::string text() const;  ///< `layer_norm:forward@f32[*x1024], 2048 rows, 2 threads, warm`
   bool operator==(const Task&) const = default;
 };
@@ -40,6 +41,7 @@ struct Device {
   std::string name;                      ///< the model, as the system reports it
   std::map<std::string, int64_t> facts;  ///< cores, caches, multiprocessors
 
+  std::string text() const { return name + ", " + arch; }
   std::string id() const;  ///< 16 digits of the hash of all members
   bool operator==(const Device&) const = default;
 };
@@ -47,6 +49,7 @@ struct Device {
 /// Duplicate: another candidate has the same code and was tried instead. It is not a failure.
 enum class Status { Ok, Refused, Wrong, Crashed, Hung, Duplicate };
 std::string_view name(Status);
+constexpr bool isFailure(Status status) { return status != Status::Ok && status != Status::Duplicate; }
 
 /// The conclusion of a race, in a record of kind `choice` or `verify`.
 struct Conclusion {

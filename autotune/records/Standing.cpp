@@ -1,6 +1,5 @@
 #include "autotune/records/Standing.h"
 
-#include <algorithm>
 #include <string_view>
 #include <tuple>
 
@@ -21,22 +20,28 @@ auto placeOf(const Record& r) {
 
 bool newer(const Record& a, const Record& b) { return placeOf(a) > placeOf(b); }
 
-bool sameCircumstances(const Record& a, const Record& b) {
-  return a.task == b.task && a.device == b.device && a.toolchain == b.toolchain;
+namespace {
+
+/// Returns a text that differs for records of different circumstances.
+std::string circumstancesOf(const Record& r) {
+  std::string text = r.task.text() + "\n" + r.task.norm + "\n" + std::to_string(r.task.segments) + "x" +
+                     std::to_string(r.task.features) + "\n" + r.device.id();
+  for (const auto& [tool, version] : r.toolchain) text += "\n" + tool + " " + version;
+  return text;
 }
 
-std::string reasonRejected(const Record& choice, const std::vector<Record>& all) {
+std::string reasonAmong(const std::vector<const Record*>& others, const Record& choice) {
   if (choice.conclusion->verdict == "tie") return {};  // the default, which always exists
   const Record *trial = nullptr, *again = nullptr;     // the newest of each
-  for (const Record& r : all) {
-    if (r.kind == "choice" || r.stamp < choice.stamp || r.schedule != choice.schedule ||
-        r.generator != choice.generator || !sameCircumstances(r, choice))
+  for (const Record* r : others) {
+    if (r->kind == "choice" || r->stamp < choice.stamp || r->schedule != choice.schedule ||
+        r->generator != choice.generator)
       continue;
     // The reason may be a missing program on this machine.
-    if (r.kind == "trial" && r.status == Status::Refused) continue;
-    if (r.kind == "trial" && r.status == Status::Duplicate) continue;  // it is no result of the code
-    const Record*& last = r.kind == "verify" ? again : trial;
-    if (!last || newer(r, *last)) last = &r;
+    if (r->kind == "trial" && r->status == Status::Refused) continue;
+    if (r->kind == "trial" && r->status == Status::Duplicate) continue;  // it is no result of the code
+    const Record*& last = r->kind == "verify" ? again : trial;
+    if (!last || newer(*r, *last)) last = r;
   }
   std::string found;
   if (again && isBad(*again))
@@ -50,11 +55,30 @@ std::string reasonRejected(const Record& choice, const std::vector<Record>& all)
   return how + " when it was measured again";
 }
 
-bool isSuperseded(const Record& choice, const std::vector<Record>& all) {
-  return std::any_of(all.begin(), all.end(), [&](const Record& other) {
-    return other.kind == "choice" && newer(other, choice) && sameCircumstances(other, choice) &&
-           reasonRejected(other, all).empty();
-  });
+}  // namespace
+
+Standing::Standing(const std::vector<Record>& all) {
+  for (const Record& r : all) groups_[circumstancesOf(r)].records.push_back(&r);
+  for (auto& [key, group] : groups_)
+    for (const Record* r : group.records)
+      if (r->kind == "choice" && (!group.valid || newer(*r, *group.valid)) &&
+          reasonAmong(group.records, *r).empty())
+        group.valid = r;
+}
+
+const Standing::Group* Standing::groupOf(const Record& record) const {
+  const auto at = groups_.find(circumstancesOf(record));
+  return at == groups_.end() ? nullptr : &at->second;
+}
+
+std::string Standing::reasonRejected(const Record& choice) const {
+  const Group* group = groupOf(choice);
+  return group ? reasonAmong(group->records, choice) : "";
+}
+
+bool Standing::isSuperseded(const Record& choice) const {
+  const Group* group = groupOf(choice);
+  return group && group->valid && newer(*group->valid, choice);
 }
 
 }  // namespace normc::tune

@@ -2,6 +2,7 @@
 // rejects. The result depends on the set of records, not on their order.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,27 @@ namespace normc::tune {
 /// has priority, and a rejection.
 bool newer(const Record& a, const Record& b);
 
-/// True if both are of the same task, measured on the same device with the same toolchain.
-bool sameCircumstances(const Record& a, const Record& b);
+/// Which choices of a set of records are valid. Records of one task, measured on the same device with the
+/// same toolchain, are of the same circumstances. The records outlive it.
+class Standing {
+ public:
+  explicit Standing(const std::vector<Record>& all);
 
-/// Returns why a choice must not be used, by records that are later than it: `was slower than the default
-/// when it was measured again`. Empty if the choice is valid.
-std::string reasonRejected(const Record& choice, const std::vector<Record>& all);
+  /// Returns why a choice must not be used, by records that are later than it: `was slower than the default
+  /// when it was measured again`. Empty if the choice is valid. It is one of the records, or one of equal
+  /// circumstances.
+  std::string reasonRejected(const Record& choice) const;
+  /// True if a newer valid choice of the same circumstances exists, which is used instead.
+  bool isSuperseded(const Record& choice) const;
 
-/// True if a newer valid choice of the same circumstances exists, which is used instead.
-bool isSuperseded(const Record& choice, const std::vector<Record>& all);
+ private:
+  struct Group {
+    std::vector<const Record*> records;  ///< all of the same circumstances
+    const Record* valid = nullptr;       ///< the newest valid choice; null if there is none
+  };
+  const Group* groupOf(const Record&) const;
+
+  std::map<std::string, Group> groups_;
+};
 
 }  // namespace normc::tune

@@ -8,7 +8,6 @@
 namespace normc::tune {
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr int kWidest = 5;        ///< multiples of SearchOptions::leaders whose neighbours are measured
 constexpr double kHopeful = 1.5;  ///< relative to the best prediction
 constexpr double kImproved = 0.995;
@@ -32,7 +31,7 @@ Screening::Screening(const Landscape& landscape, Lab& lab, const SearchOptions& 
       stages_(stagesFor(lab.scale())) {}
 
 bool Screening::measureDefault() {
-  lab_.endBy(kForever);
+  lab_.endBy(std::numeric_limits<double>::infinity());
   lab_.announce(options_.exhaustive ? landscape_.ranked() : seedsOf(landscape_, options_));
   for (Screened& one : lab_.screen({landscape_.byDefault()})) {
     seen_.insert(one.point);
@@ -46,16 +45,14 @@ bool Screening::measureDefault() {
 }
 
 void Screening::run() {
-  lab_.endBy(options_.exhaustive ? kForever : stages_.screening * options_.budget);
+  lab_.endBy(options_.until(stages_.screening));
   screenAll(options_.exhaustive ? landscape_.ranked() : seedsOf(landscape_, options_));
   if (!options_.exhaustive) climb();
   lab_.announce({});
   runHeats();
 }
 
-bool Screening::timeLeft(double share) const {
-  return options_.exhaustive || lab_.now() < share * options_.budget;
-}
+bool Screening::timeLeft(double share) const { return lab_.now() < options_.until(share); }
 
 bool Screening::mayScreen() {
   if (lab_.stopped()) return false;

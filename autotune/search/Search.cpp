@@ -1,7 +1,7 @@
 #include "autotune/search/Search.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <numeric>
 
 #include "autotune/search/Screening.h"
@@ -9,15 +9,16 @@
 namespace normc::tune {
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr int kBlock = 10;          ///< rounds between two evaluations of a race, all in one process
 constexpr int kLooks = 3 * kBlock;  ///< rounds before a schedule may leave the race
 constexpr int kWinners = 4;         ///< the most winners that are confirmed, one after the other
 /// The share of the remaining time that the first rounds of a race may take; the least seconds that a sample
 /// takes.
 constexpr double kRacing = 0.5, kSample = 4e-4;
-/// A race of fewer rounds orders nothing: it has fewer finalists instead.
+/// A race of fewer rounds orders nothing: it has fewer finalists instead, and decides nothing.
 constexpr int kFewestRounds = 3;
+/// The ratio of a candidate that failed once while it was confirmed: it is not chosen.
+constexpr double kFailed = 2;
 
 class Searching {
  public:
@@ -35,16 +36,16 @@ class Searching {
       if (outcome_.failure.empty()) settle();
     }
     outcome_.complete = outcome_.failure.empty() && !lab_.stopped();
+    outcome_.decided = outcome_.complete && decides_;
     outcome_.seconds = lab_.now();
     return std::move(outcome_);
   }
 
  private:
-  double timeOf(double share) const { return options_.exhaustive ? kForever : share * options_.budget; }
-  bool timeLeft(double share) { return lab_.now() < timeOf(share); }
+  bool timeLeft(double share) { return lab_.now() < options_.until(share); }
   /// True if another process could take a round of `points` points before the share of the budget is over.
   bool mayStart(size_t points, double share) {
-    return lab_.now() + lab_.startSeconds() + double(points) * sampleSeconds() < timeOf(share);
+    return lab_.now() + lab_.startSeconds() + double(points) * sampleSeconds() < options_.until(share);
   }
 
   /// Returns about how long a sample of the default takes in a race.
@@ -60,7 +61,7 @@ class Searching {
     if (options_.keepAll) return size_t(options_.finalists);
     const double left = std::max(0.0, options_.budget - lab_.now());
     const double room = kRacing * left / (options_.leastRounds * sampleSeconds());
-    const double racing = timeOf(stages_.race) - lab_.now() - lab_.startSeconds();
+    const double racing = options_.until(stages_.race) - lab_.now() - lab_.startSeconds();
     const double fewest = std::max(1.0, racing / (kFewestRounds * sampleSeconds()));
     return size_t(std::min(std::clamp(room, double(options_.finalists), double(most)), fewest));
   }
@@ -80,8 +81,8 @@ class Searching {
           (lab_.stopped() || outcome_.racers.size() == 1 || !mayStart(outcome_.racers.size(), stages_.race)))
         break;
       // The first process takes half of the time at most: another one has other addresses.
-      const double now = lab_.now(), over = timeOf(stages_.race);
-      lab_.endBy(rounds > 0 || over == kForever ? over : now + (over - now) / 2);
+      const double now = lab_.now(), over = options_.until(stages_.race);
+      lab_.endBy(rounds > 0 || std::isinf(over) ? over : now + (over - now) / 2);
       lab_.renew();
       const int taken = runBlock();
       if (!outcome_.failure.empty()) return;
@@ -94,7 +95,17 @@ class Searching {
       if (rounds >= kLooks && wholeBlocks && !options_.keepAll) dropSlow();
       report("racing");
     }
+    decides_ = points.size() > 1 ? rounds >= kFewestRounds : !outcome_.budgetSpent;
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
+  }
+
+  /// True if the race leaves it open whether the choice of an earlier tuning still wins: few rounds do not
+  /// take it back.
+  bool mayStillWin(size_t point) const {
+    const auto of = [&](size_t wanted) { return std::ranges::find(outcome_.racers, wanted, &Racer::point); };
+    const auto racer = of(point), byDefault = of(landscape_.byDefault());
+    return point != landscape_.byDefault() && racer != outcome_.racers.end() &&
+           measure::pairedRatio(racer->samples, byDefault->samples).low < 1 - kLeastGain + kHysteresis;
   }
 
   /// Decides, and confirms the winner. If less than half of its gain is confirmed, and the rest was luck with
@@ -106,6 +117,7 @@ class Searching {
     for (int winner = 0; winner < kWinners; ++winner) {
       const Decision decision = decide(landscape_, racers, options_.incumbent, slack);
       if (winner == 0) outcome_.decision = decision;
+      if (winner == 0 && decision.tie && options_.incumbent) decides_ &= !mayStillWin(*options_.incumbent);
       if (decision.tie) return;
       outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false,
       outcome_.decision.ratio = decision.ratio;
@@ -130,8 +142,8 @@ class Searching {
     };
     for (int i = 0; another(i); ++i) {
       // The first ones share the time that is left.
-      const double now = lab_.now(), over = timeOf(1);
-      lab_.endBy(over == kForever ? over : now + (over - now) / std::max(options_.confirmations - i, 1));
+      const double now = lab_.now(), over = options_.until(1);
+      lab_.endBy(std::isinf(over) ? over : now + (over - now) / std::max(options_.confirmations - i, 1));
       lab_.renew();
       const std::vector<Samples> block =
           lab_.race({landscape_.byDefault(), won.chosen}, options_.confirmingRounds);
@@ -140,7 +152,7 @@ class Searching {
         return 0;
       }
       if (block.at(1).empty()) {
-        each = {2};  // a candidate that fails once is not chosen
+        each = {kFailed};
         break;
       }
       if (lab_.stopped() && block[0].size() < size_t(options_.confirmingRounds)) break;
@@ -151,6 +163,7 @@ class Searching {
     }
     outcome_.budgetSpent |= int(each.size()) < options_.confirmations && !timeLeft(1);
     if (options_.confirmations == 0) return 0;
+    decides_ &= each.size() > 1 || each == Samples{kFailed};
     outcome_.decision = confirmed(landscape_, won, each, options_.incumbent);
     if (outcome_.decision.tie) pair.clear();
     return each.empty() ? 0 : 1 - std::accumulate(each.begin(), each.end(), 0.0) / double(each.size());
@@ -198,6 +211,7 @@ class Searching {
   const SearchOptions& options_;
   Stages stages_;
   Outcome outcome_;
+  bool decides_ = true;  ///< there was time for a win, and for its confirmation
   Screening screening_;
 };
 

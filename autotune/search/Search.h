@@ -11,16 +11,20 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 
 #include "autotune/search/Decide.h"
 #include "autotune/search/Lab.h"
 
 namespace normc::tune {
 
+/// The budget of a task that none is given for, in seconds.
+inline constexpr double kUsualBudget = 20;
+
 struct SearchOptions {
-  double budget = 20;       ///< seconds, by the clock of the lab, at which the search ends
-  bool exhaustive = false;  ///< every legal schedule is screened, however long it takes
-  uint64_t seed = 1;        ///< seed of the random candidates
+  double budget = kUsualBudget;  ///< seconds, by the clock of the lab, at which the search ends
+  bool exhaustive = false;       ///< every legal schedule is screened, however long it takes
+  uint64_t seed = 1;             ///< seed of the random candidates
   int fromModel = 8, atRandom = 3, leaders = 3;
   int batch = 6;  ///< candidates between two looks at the leaders
   /// in addition to default and incumbent; more than `finalists` if time is left
@@ -31,6 +35,10 @@ struct SearchOptions {
   int mostConfirmations = 24;                    ///< if the result is undecided, within the budget
   std::vector<size_t> hints;                     ///< the choices of records for this and similar problems
   std::optional<size_t> incumbent;
+  /// Returns the time at which a share of the budget is over.
+  double until(double share) const {
+    return exhaustive ? std::numeric_limits<double>::infinity() : share * budget;
+  }
   /// Reported after each batch.
   struct Progress {
     size_t done, total;  ///< candidates
@@ -48,6 +56,7 @@ struct Outcome {
   std::vector<Racer> racers;
   std::vector<Racer> confirmation;  ///< default and winner, which give the decision's ratio; empty: a tie
   bool complete = true;             ///< false: it was stopped; the decision is only the schedule that led
+  bool decided = true;              ///< false: also if the budget ended before a schedule could win or lose
   bool budgetSpent = false;         ///< it ended because of its budget
   std::string failure;              ///< the default itself could not be measured: nothing is decided
   bool interrupted = false;         ///< true if `failure` means that it was stopped before the first results

@@ -14,6 +14,8 @@
 #include "autotune/records/ParseJson.h"
 #include "autotune/tune/Object.h"
 #include "autotune/tune/ThisDevice.h"
+#include "autotune/worker/TaskProblem.h"
+#include "dsl/Nearest.h"
 
 namespace normc::tune {
 
@@ -108,7 +110,7 @@ Task taskOf(const Json& json) {
             json.at("policy")};
   if (const std::string why = whyTooLarge(task); !why.empty()) throw BadValue{why};
   if (!measure::findPolicy(task.policy))
-    throw BadValue{"policy is " + task.policy + "; it must be warm, cold or pipeline"};
+    throw BadValue{"policy is " + task.policy + "; it must be " + measure::policyNames()};
   return task;
 }
 
@@ -137,13 +139,23 @@ Shipped fromJson(const Json& json) {
   s.setting.task = taskOf(json);
   s.setting.spec = json.at("spec");
   s.setting.toolchain = toolchainOf(json);
-  s.setting.device.kind = textOf(json, "device"), s.setting.device.arch = textOf(json, "arch");
+  const std::string kind = textOf(json, "device");
+  if (kind != "cpu" && kind != "cuda") throw BadValue{"device is " + kind + "; it must be cpu or cuda"};
+  s.setting.device.kind = kind, s.setting.device.arch = textOf(json, "arch");
+  if (const auto problem = problemOfTask(s.setting.spec, s.setting.task.problem.text());
+      problem && problem->spec->structuralHash() != s.setting.task.norm)
+    throw BadValue{"norm is " + s.setting.task.norm + ", and the hash of its text is " +
+                   problem->spec->structuralHash()};
   for (const Json& point : json.at("candidates")) {
     s.points.push_back({textOf(point, "generator"), textOf(point, "schedule"), point.at("predicted"),
                         placeOf(point.at("at")), point.value("family", "")});
     s.made.push_back({packageOf(point), textOf(point, "object"), ""});
   }
   if (s.points.empty()) throw std::runtime_error("a task has no candidates");
+  for (size_t i = 0; i < s.points.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (s.points[i].generator == s.points[k].generator && s.points[i].schedule == s.points[k].schedule)
+        throw BadValue{"the schedule " + s.points[i].schedule + " is there twice"};
   return s;
 }
 
@@ -158,7 +170,7 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
     setting.device.arch = arch;
     setting.deviceIndex = run.deviceIndex, setting.cudaLibrary = run.cudaLibrary;
     setting.task.threads = 1;
-    setting.sampleSeconds = 1e-3;
+    setting.sampleSeconds = kCudaSampleSeconds;
     return setting;
   }
   setting.device = thisProcessor(shipped.setting.device.arch);
@@ -176,7 +188,7 @@ std::string planText(const std::vector<Shipped>& tasks) {
 }
 
 std::vector<Shipped> readPlan(const std::string& folder) {
-  const std::string path = folder + "/plan.json";
+  const std::string path = folder + "/" + kPlanFile;
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw BundleError(BundleError::Missing,
@@ -192,6 +204,7 @@ std::vector<Shipped> readPlan(const std::string& folder) {
                       path + " is not a plan of this version of normc; export the bundle again");
   if (!json.contains("schema") || !json.contains("tasks") || !json["tasks"].is_array())
     throw damaged("it has no schema, or no list of tasks");
+  if (json["tasks"].empty()) throw damaged("it has no tasks");
   std::vector<Shipped> tasks;
   for (const Json& task : json["tasks"]) {
     try {
@@ -217,7 +230,7 @@ std::string recordsOf(const BundleRun& run, const std::vector<Shipped>& tasks) {
       throw std::runtime_error("the records " + run.records + " are the file " + file +
                                " of the bundle; name another file");
   };
-  refuseSame("plan.json");
+  refuseSame(kPlanFile);
   for (const Shipped& task : tasks)
     for (const BuiltCandidate& candidate : task.made) refuseSame(candidate.package);
   return run.records;
@@ -225,14 +238,19 @@ std::string recordsOf(const BundleRun& run, const std::vector<Shipped>& tasks) {
 
 /// Fails if the file is not the package that the plan names: its times would be recorded for another
 /// schedule.
-void requireOwnPackage(const std::string& folder, const BuiltCandidate& candidate, const std::string& path) {
+void requireOwnPackage(const std::string& folder, const BuiltCandidate& candidate, const Point& point,
+                       const std::string& path) {
   const auto damaged = [&](const std::string& what) {
     return BundleError(BundleError::Damaged, path + " " + what + "; export the bundle again");
   };
   std::error_code none;
   const fs::path inside = fs::canonical(path, none).lexically_relative(fs::canonical(folder, none));
   if (inside.empty() || *inside.begin() == "..") throw damaged("is a link to a file outside of the bundle");
-  if (objectOfFile(path) != candidate.object) throw damaged("is not the package that plan.json names");
+  const PackedKernel packed = packedKernelOf(path);
+  if (packed.object != candidate.object) throw damaged("is not the package that plan.json names");
+  if (packed.generator != point.generator || packed.schedule != point.schedule)
+    throw damaged("is of the schedule " + packed.generator + ":" + packed.schedule + ", and plan.json says " +
+                  point.generator + ":" + point.schedule);
 }
 
 }  // namespace
@@ -241,7 +259,7 @@ OpenBundle::OpenBundle(const BundleRun& run)
     : run_(run), tasks_(readPlan(run.folder)), journal_(recordsOf(run, tasks_)), session_(newSession()) {}
 
 Found OpenBundle::tune(const Shipped& shipped, double budget) {
-  const double begun = secondsNow();
+  const double begun = measure::secondsNow();
   Setting setting = here(shipped, run_, session_);
   setting.begun = begun, setting.quietPatience = kQuietShare * budget;
   setting.quietShare = kQuietShare;
@@ -255,7 +273,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   // A choice without its package is ignored; the packages that exist are measured.
   if (const auto [choice, point] = choiceOf(landscape, known->records, setting);
       choice && !run_.fresh && access(pathOf(point).c_str(), R_OK) == 0) {
-    requireOwnPackage(run_.folder, shipped.made[point], pathOf(point));
+    requireOwnPackage(run_.folder, shipped.made[point], shipped.points[point], pathOf(point));
     found.package = pathOf(point), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
     found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
     return found;
@@ -270,7 +288,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
       if (access(made.back().package.c_str(), R_OK) != 0)
         made.back().failure = "cannot read " + made.back().package, made.back().unavailable = true;
       else
-        requireOwnPackage(run_.folder, shipped.made[point], made.back().package);
+        requireOwnPackage(run_.folder, shipped.made[point], shipped.points[point], made.back().package);
     }
     return made;
   };
@@ -282,10 +300,10 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   const Outcome outcome = search(landscape, lab, options);
   found.candidates = outcome.screened.size();
   for (const Screened& one : outcome.screened) found.rejected += one.status != Status::Ok;
-  found.failure = outcome.failure, found.complete = outcome.complete;
+  found.failure = outcome.failure, found.complete = outcome.complete, found.decided = outcome.decided;
   if (outcome.interrupted) found.failure.clear();  // interrupted: the default did not fail
   if (!outcome.complete) return found;
-  lab.conclude(outcome);
+  if (outcome.decided) lab.conclude(outcome);
   const Decision& d = outcome.decision;
   found.package = pathOf(d.chosen), found.schedule = landscape[d.chosen].schedule;
   found.conclusion = conclusionOf(d);
@@ -297,6 +315,9 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
 namespace {
 
 std::string lineOn(const Found& found) {
+  if (!found.decided)
+    return found.task.text() + ": not decided, the budget ended after " +
+           counted(int64_t(found.candidates), "candidate");
   char gain[64] = "the default stays";
   if (found.conclusion.verdict != "tie")
     std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / found.conclusion.ratio);

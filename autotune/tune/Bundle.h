@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "autotune/gate/CudaDevice.h"
+#include "autotune/measure/Clock.h"
 #include "autotune/search/Search.h"
 #include "autotune/tune/LiveLab.h"
 
@@ -24,6 +26,9 @@ struct Shipped {
   std::vector<Point> points;         ///< the default first
   std::vector<BuiltCandidate> made;  ///< one for each point; paths are within the folder
 };
+
+/// The files of a bundle beside its packages.
+inline constexpr const char *kPlanFile = "plan.json", *kResultsFile = "results.jsonl";
 
 /// Returns the text of plan.json.
 std::string planText(const std::vector<Shipped>&);
@@ -41,18 +46,18 @@ std::vector<Shipped> readPlan(const std::string& folder);
 
 /// The options of a run.
 struct BundleRun {
-  std::string folder, records;  ///< records: the file of results
-  std::string worker;           ///< path of normc-worker
-  double budget = 20;           ///< seconds for one task
-  double seconds = 0;           ///< for all tasks, divided evenly among the remaining ones; 0: no limit
-  bool fresh = false;           ///< measure tasks again that have a choice in the records
-  int deviceIndex = 0;          ///< of a bundle for CUDA
-  std::string cudaLibrary = "libcuda.so.1";
+  std::string folder, records;   ///< records: the file of results
+  std::string worker;            ///< path of normc-worker
+  double budget = kUsualBudget;  ///< seconds for one task
+  double seconds = 0;            ///< for all tasks, divided evenly among the remaining ones; 0: no limit
+  bool fresh = false;            ///< measure tasks again that have a choice in the records
+  int deviceIndex = 0;           ///< of a bundle for CUDA
+  std::string cudaLibrary = gate::CudaDriver::kLibrary;
   std::function<bool()> stop = [] { return false; };
   std::function<void(const SearchOptions::Progress&)> progress = [](const SearchOptions::Progress&) {};
   std::function<void(const std::string&)> say = [](const std::string&) {
   };  ///< called with a line of text for each task
-  std::function<double()> clock = secondsNow;  ///< the clock for `seconds`; monotonic
+  std::function<double()> clock = measure::secondsNow;  ///< the clock for `seconds`; monotonic
 };
 
 /// The result of one task.
@@ -65,7 +70,8 @@ struct Found {
   size_t candidates = 0, rejected = 0;
   bool remembered = false;  ///< read from the records; nothing was measured
   bool complete = true;     ///< false: stopped before a decision; then nothing is chosen
-  std::string failure;      ///< why the default could not be measured; if set, nothing is chosen
+  bool decided = true;  ///< false: also if the budget ended before one; then the default serves, unrecorded
+  std::string failure;  ///< why the default could not be measured; if set, nothing is chosen
 };
 
 /// A bundle and its records, opened for measuring. Runs one task at a time.

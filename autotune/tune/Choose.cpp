@@ -20,8 +20,6 @@ ProblemText kindOf(const Task& task) {
   return kind;
 }
 
-int64_t totalRows(const Task& task) { return task.segments * task.rows; }
-
 /// Returns the largest 2^k or 3 * 2^(k-1) that is not above `features`.
 int64_t halfOctave(int64_t features) {
   int64_t power = 1;
@@ -37,12 +35,12 @@ constexpr const char* kRungs[] = {"exact", "bucket", "neighbour"};
 /// Returns the distance of two tasks in rows: in rows of all segments and, if a feature's rows lie in runs,
 /// in rows of one segment.
 double rowsBetween(const Task& a, const Task& b) {
-  const double all = octaves(totalRows(a), totalRows(b));
+  const double all = octaves(a.totalRows(), b.totalRows());
   return rowsLieInRuns(a) ? std::max(all, octaves(a.rows, b.rows)) : all;
 }
 
 bool sameOctave(const Task& a, const Task& b) {
-  return octave(totalRows(a)) == octave(totalRows(b)) &&
+  return octave(a.totalRows()) == octave(b.totalRows()) &&
          (!rowsLieInRuns(a) || octave(a.rows) == octave(b.rows));
 }
 
@@ -69,7 +67,7 @@ struct Entry {
 };
 
 std::string sizeText(const Task& task) {
-  return std::to_string(totalRows(task)) + " rows of " + std::to_string(task.features) + " features, " +
+  return std::to_string(task.totalRows()) + " rows of " + std::to_string(task.features) + " features, " +
          task.policy;
 }
 
@@ -88,14 +86,14 @@ std::vector<Task> tunedSizes(const Database& database, const ProblemText& proble
   for (const Record& record : database.records)
     if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm &&
         record.device.kind == device.kind && record.device.arch == device.arch)
-      sizes.emplace(std::pair(totalRows(record.task), rowsLieInRuns(record.task) ? record.task.rows : 0),
+      sizes.emplace(std::pair(record.task.totalRows(), rowsLieInRuns(record.task) ? record.task.rows : 0),
                     record.task);
   std::vector<Task> list;
   for (const auto& [rows, task] : sizes) list.push_back(task);
   return list;
 }
 
-Pick pickFor(const Task& wanted, const Site& site, const Database& database,
+Pick pickFor(const Task& wanted, const Site& site, const Database& database, const Standing& standing,
              const std::function<bool(const Record&)>& usable) {
   const ProblemText kind = kindOf(wanted);
   std::vector<Entry> here[3], elsewhere;
@@ -131,7 +129,7 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database,
     for (const Entry& e : entries) {
       const Record& r = *e.record;
       const std::string which = "record " + e.id.substr(0, 8) + " (" + sizeText(r.task) + ")";
-      if (const std::string reason = reasonRejected(r, database.records); !reason.empty()) {
+      if (const std::string reason = standing.reasonRejected(r); !reason.empty()) {
         found = which + " " + reason;
         continue;
       }

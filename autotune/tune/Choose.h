@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "autotune/records/Database.h"
+#include "autotune/records/Standing.h"
 
 namespace normc::tune {
 
@@ -33,8 +34,9 @@ struct Pick {
 };
 
 /// Returns the choice for a task. `wanted` needs problem, norm, segments, rows, features and threads.
-/// `usable`: true if a schedule can be compiled for the problem here. The records outlive the result.
-Pick pickFor(const Task& wanted, const Site&, const Database&,
+/// `Standing`: of these records. `usable`: true if a schedule can be compiled for the problem here. The
+/// records outlive the result.
+Pick pickFor(const Task& wanted, const Site&, const Database&, const Standing&,
              const std::function<bool(const Record&)>& usable);
 
 /// Returns the distance of two counts in octaves. A call without rows is as far from others as one of one

@@ -1,13 +1,13 @@
-// Ctrl-C as a question that a loop asks, so that finished work can be kept.
+// Ctrl-C that a loop polls, so that finished work can be kept.
 //
-// While one of these lives, SIGINT and SIGTERM wait instead of ending the program.
-// Threads started meanwhile inherit that. No handler, no global.
+// While one of these lives, SIGINT and SIGTERM stay pending and do not end the program. Threads that are
+// started meanwhile inherit that. It has no handler and no global.
 #pragma once
 
 #include <csignal>
 #include <ctime>
 
-namespace normc::cli {
+namespace normc::tune {
 
 class Interrupt {
  public:
@@ -17,7 +17,7 @@ class Interrupt {
     sigaddset(&signals_, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
-  /// A request that came meanwhile has been answered: it is taken away.
+  /// Discards signals that arrived meanwhile; the loop has handled them.
   ~Interrupt() {
     const timespec now{};
     while (sigtimedwait(&signals_, nullptr, &now) > 0) {
@@ -37,4 +37,4 @@ class Interrupt {
   sigset_t signals_, before_;
 };
 
-}  // namespace normc::cli
+}  // namespace normc::tune

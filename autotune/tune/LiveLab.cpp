@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "autotune/measure/Clock.h"
 #include "autotune/measure/Machine.h"
 
 namespace normc::tune {
@@ -40,7 +41,7 @@ LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Callbacks c
       callbacks_(std::move(callbacks)),
       remembered_(std::move(remembered)),
       requests_(setting, callbacks_.worker),
-      begin_(setting.begun ? setting.begun : secondsNow()),
+      begin_(setting.begun ? setting.begun : measure::secondsNow()),
       processors_(std::min(measure::thisMachine().processors, kMostMakers)),
       makeAhead_(callbacks_.make, sparesOf(setting, processors_),
                  std::max(1, processors_ - sparesOf(setting, processors_))) {
@@ -48,7 +49,7 @@ LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Callbacks c
 }
 LiveLab::~LiveLab() = default;
 
-double LiveLab::now() { return secondsNow() - begin_; }
+double LiveLab::now() { return measure::secondsNow() - begin_; }
 
 double LiveLab::scale() { return double(setting_.task.rows) / double(screenRows()); }
 
@@ -92,7 +93,7 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
   const bool known = callSeconds() > 0;
   const double round = std::max(callSeconds(), setting_.sampleSeconds) * double(points.size());
   const int most = known ? int(std::clamp(kRequestSeconds / (2 * round), 1.0, double(rounds))) : 1;
-  const double begin = secondsNow();
+  const double begin = measure::secondsNow();
   std::vector<Samples> all(points.size());
   for (int first = 0; first < rounds;) {
     const int wanted = std::min(most, rounds - first);
@@ -107,7 +108,7 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
     for (size_t i = 0; i < all.size(); ++i) all[i].insert(all[i].end(), part[i].begin(), part[i].end());
     first += int(part[0].size());
     if (int(part[0].size()) < wanted || left() <= 0) break;
-    if (secondsNow() - begin > kRequestSeconds && stopped()) break;
+    if (measure::secondsNow() - begin > kRequestSeconds && stopped()) break;
   }
   return all;
 }
@@ -129,9 +130,9 @@ void LiveLab::loadDefault() {
 
 std::string LiveLab::askGate(size_t point, Requests::Part part) {
   Facts& facts = facts_[point];
-  const double begin = secondsNow();
+  const double begin = measure::secondsNow();
   const Requests::Verdict verdict = requests_.gate(point, part, limit());
-  longestGate_ = std::max(longestGate_, secondsNow() - begin);
+  longestGate_ = std::max(longestGate_, measure::secondsNow() - begin);
   facts.trials += verdict.trials, facts.worst = std::max(facts.worst, verdict.worst);
   facts.whole = part != Requests::Part::First;
   return verdict.failure;

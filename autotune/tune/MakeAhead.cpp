@@ -1,13 +1,10 @@
 #include "autotune/tune/MakeAhead.h"
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
-namespace normc::tune {
+#include "autotune/measure/Clock.h"
 
-/// The longest wait; the range of the clock ends at about nine times this.
-static constexpr double kLongest = 1e9;
+namespace normc::tune {
 
 MakeAhead::MakeAhead(Make make, int always, int whileWaiting) : make_(std::move(make)), always_(always) {
   try {
@@ -35,9 +32,7 @@ void MakeAhead::announce(const std::vector<size_t>& points) {
 }
 
 std::optional<BuiltCandidate> MakeAhead::take(size_t point, double seconds) {
-  const auto deadline = std::chrono::steady_clock::now() +
-                        std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                            std::chrono::duration<double>(std::clamp(seconds, 0.0, kLongest)));
+  const auto deadline = measure::deadlineIn(seconds);
   std::unique_lock lock(mutex_);
   if (!begun_.contains(point)) queue_.push_front(point);
   ++waiting_;

@@ -18,19 +18,21 @@ std::string objectOf(const std::string& package) {
   return runtime::sha256(package::writeManifest(manifest));
 }
 
-std::string objectOfFile(const std::string& path) {
+PackedKernel packedKernelOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   package::Header header;
-  if (bytes.size() < sizeof header) return "";
+  if (bytes.size() < sizeof header) return {};
   std::memcpy(&header, bytes.data(), sizeof header);
   if (std::memcmp(header.magic, package::kMagic, sizeof header.magic) != 0 ||
       header.manifestBytes > bytes.size() - sizeof header)
-    return "";
+    return {};
   try {
-    return objectOf(bytes);
+    const package::Manifest manifest = package::wholeManifest(package::manifestTextOf(bytes));
+    if (manifest.kernels.empty()) return {};
+    return {objectOf(bytes), manifest.kernels[0].generator, manifest.kernels[0].schedule};
   } catch (const std::runtime_error&) {
-    return "";
+    return {};
   }
 }
 

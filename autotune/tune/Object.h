@@ -10,7 +10,11 @@ namespace normc::tune {
 /// manifest is not one that normc writes.
 std::string objectOf(const std::string& package);
 
-/// The same for a file; empty if it is no whole package.
-std::string objectOfFile(const std::string& path);
+/// What the package of a candidate says of its kernel.
+struct PackedKernel {
+  std::string object, generator, schedule;
+};
+/// Reads a file; all is empty if it is no whole package.
+PackedKernel packedKernelOf(const std::string& path);
 
 }  // namespace normc::tune

@@ -6,13 +6,14 @@ namespace normc::tune {
 
 std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std::vector<Record>& records,
                                           const Setting& setting) {
+  const Standing standing(records);
   std::pair<const Record*, size_t> best{nullptr, 0};
   for (const Record& record : records) {
     if (record.kind != "choice" || record.task != setting.task || record.device != setting.device ||
         record.toolchain != setting.toolchain)
       continue;
     const auto point = landscape.find(record.generator, record.schedule);
-    if (point && (!best.first || newer(record, *best.first)) && reasonRejected(record, records).empty())
+    if (point && (!best.first || newer(record, *best.first)) && standing.reasonRejected(record).empty())
       best = {&record, *point};
   }
   return best;

@@ -1,7 +1,6 @@
 #include "autotune/tune/Setting.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "autotune/measure/Buffers.h"
 #include "autotune/worker/TaskProblem.h"
@@ -12,13 +11,12 @@ namespace normc::tune {
 static constexpr int64_t kRowStep = 256;
 static constexpr int64_t kLeastOfX = int64_t(12) << 20;
 
-std::string whyTooLarge(const Task& task) {
-  if (task.rows <= kMostElements / task.features / task.segments) return {};
-  return task.text() + " has more than 2^33 elements";
+std::string whyTooLarge(const std::string& what, int64_t segments, int64_t rows, int64_t features) {
+  return rows <= kMostElements / features / segments ? "" : what + " has more than 2^33 elements";
 }
 
-double secondsNow() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+std::string whyTooLarge(const Task& task) {
+  return whyTooLarge(task.text(), task.segments, task.rows, task.features);
 }
 
 int64_t screeningRows(const Task& task, const std::string& spec, int64_t lastCache) {

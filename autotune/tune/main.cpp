@@ -10,6 +10,7 @@
 
 #include "autotune/tune/Bundle.h"
 #include "autotune/tune/FlagValues.h"
+#include "autotune/tune/Interrupt.h"
 #include "autotune/worker/StandardFiles.h"
 
 namespace {
@@ -75,7 +76,7 @@ normc::tune::BundleRun runOf(const std::vector<std::string>& words) {
       throw std::runtime_error("one folder at a time, not also " + word);
   }
   if (run.folder.empty()) throw std::runtime_error("no folder is given");
-  if (run.records.empty()) run.records = run.folder + "/results.jsonl";
+  if (run.records.empty()) run.records = run.folder + "/" + normc::tune::kResultsFile;
   return run;
 }
 
@@ -108,14 +109,8 @@ int main(int argc, char** argv) {
   } catch (const std::runtime_error& wrong) {
     return usage(wrong.what());
   }
-  sigset_t signals;
-  sigemptyset(&signals), sigaddset(&signals, SIGINT), sigaddset(&signals, SIGTERM);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  run.stop = [] {
-    sigset_t pending;
-    sigpending(&pending);
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
-  };
+  const normc::tune::Interrupt interrupt;
+  run.stop = [&] { return interrupt.requested(); };
   run.say = [](const std::string& line) { std::printf("%s\n", line.c_str()), std::fflush(stdout); };
   try {
     run.worker = normc::tune::Worker::besideThis();

@@ -48,8 +48,6 @@ struct normc_tuner {
 
 namespace {
 
-constexpr double kUsualBudget = 20;
-
 /// Marks its tuner as running during its lifetime.
 class Running {
  public:
@@ -175,10 +173,10 @@ normc_status checked(const normc_tuner_request& r) {
                 tune::kMostThreads);
   if (!(r.budget_seconds >= 0) || std::isinf(r.budget_seconds))
     return fail(NORMC_INVALID_ARGUMENT, "request.budget_seconds is ", r.budget_seconds,
-                "; it must be a number of seconds, or 0 for ", kUsualBudget);
+                "; it must be a number of seconds, or 0 for ", tune::kUsualBudget);
   if (r.policy && !measure::findPolicy(r.policy))
-    return fail(NORMC_INVALID_ARGUMENT, "request.policy is ", r.policy,
-                "; it must be warm, cold or pipeline");
+    return fail(NORMC_INVALID_ARGUMENT, "request.policy is ", r.policy, "; it must be ",
+                measure::policyNames().c_str());
   return NORMC_OK;
 }
 
@@ -268,7 +266,7 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
     return translated([&] {
       tune::Shipped task;
       NORMC_TRY(taskOf(*tuner, request, task));
-      const double budget = request.budget_seconds > 0 ? request.budget_seconds : kUsualBudget;
+      const double budget = request.budget_seconds > 0 ? request.budget_seconds : tune::kUsualBudget;
       tuner->run.fresh = request.fresh != 0, tuner->run.deviceIndex = request.device_id;
       tuner->cancelled = false, tuner->begin = std::chrono::steady_clock::now();
       const std::string problem = task.setting.task.problem.text();

@@ -93,7 +93,8 @@ typedef struct normc_tuner_result {
   double default_seconds; /**< of one call of the default */
   int64_t candidates;     /**< that were judged; 0 if nothing was measured */
   int64_t rejected;       /**< of those: wrong, crashed, hung, refused, or the same code as another */
-  int32_t won; /**< 0: nothing is faster than the default beyond the noise, so the default is chosen */
+  int32_t won; /**< 0: nothing is faster than the default beyond the noise, or the budget ended before that
+                * was known; the default is chosen, and in the second case a later call measures again */
   int32_t from_records; /**< 1: chosen by an earlier call; nothing was measured */
 } normc_tuner_result;
 

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <optional>
 #include <system_error>
 #include <thread>
 
+#include "autotune/measure/Clock.h"
 #include "autotune/measure/CudaTimer.h"
 #include "autotune/measure/Order.h"
 #include "autotune/measure/OwnCores.h"
@@ -29,13 +29,6 @@ constexpr int64_t kFirstTrials = 1 << 15;
 constexpr size_t kCopies = 9;  ///< samples of a copy
 /// Seconds until threads that slept while another candidate ran are awake.
 constexpr double kAwake = 1e-3;
-
-/// The seconds of a request that has no limit.
-constexpr double kForever = 1e9;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 
@@ -238,7 +231,7 @@ measure::QuietCoreSampler& Bench::quietCore() {
 }
 
 Json Bench::sample(const Json& request) {
-  const double end = now() + request.value("seconds", kForever);
+  const double end = measure::secondsNow() + request.value("seconds", measure::kLongestWait);
   std::vector<Candidate*> runners;
   for (const Json& name : request.at("names")) {
     Candidate& one = candidate(name);
@@ -251,13 +244,13 @@ Json Bench::sample(const Json& request) {
   const int before = quiet.disturbed(), first = request.value("first", 0),
             last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
-  quiet.waitFor(end - now());
+  quiet.waitFor(end - measure::secondsNow());
   if (request.contains("patience")) quiet.setPatience(request["patience"]);
   for (int round = first; round < last; ++round) {
-    const double start = now();
+    const double start = measure::secondsNow();
     for (const size_t turn : measure::orderOfRound(runners.size(), round))
       samples[turn].push_back(runners[turn]->take());
-    if (now() + (now() - start) > end) break;
+    if (measure::secondsNow() + (measure::secondsNow() - start) > end) break;
   }
   const measure::Loops best = quiet.best();
   return {{"samples", samples},
@@ -281,7 +274,7 @@ double Bench::roofSeconds(const measure::Traffic& traffic) {
   const measure::CudaTimer timer(
       *device_, [&](int set) { roof_->enqueue(kind, launch, sets[size_t(set)]); }, int(sets.size()),
       sampleSeconds_);
-  return measure::median(measure::race({&timer}, 9)[0]);
+  return measure::median(measure::race({&timer}, int(kCopies))[0]);
 }
 
 Json Bench::copy(const Json& request) {
@@ -299,18 +292,18 @@ Json Bench::copy(const Json& request) {
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
-  const double end = now() + request.value("seconds", kForever);
-  quiet.waitFor(end - now());
+  const double end = measure::secondsNow() + request.value("seconds", measure::kLongestWait);
+  quiet.waitFor(end - measure::secondsNow());
   double best = 0;
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
     const auto copy = measure::makeCopy(inputs, outputs, bytes, traffic, stores, threads_);
     measure::Runner runner(*copy, sampleSeconds_, threads_ > 1 ? kAwake : 0);
     measure::Samples samples;
-    while (samples.size() < kCopies && (samples.empty() || now() + runner.seconds() < end))
+    while (samples.size() < kCopies && (samples.empty() || measure::secondsNow() + runner.seconds() < end))
       samples.push_back(quiet.sample([&] { return runner.sample(); }));
     const double seconds = measure::median(samples);
     if (best == 0 || seconds < best) best = seconds;
-    if (now() > end) break;
+    if (measure::secondsNow() > end) break;
   }
   return {{"seconds", best}};
 }

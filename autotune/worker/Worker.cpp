@@ -14,14 +14,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 
+#include "autotune/measure/Clock.h"
 #include "autotune/records/ParseJson.h"
 
 namespace normc::tune {
 namespace {
 
-constexpr double kLongest = 1e9;  ///< seconds; the clock's range ends at about nine times this
 constexpr size_t kLogShown = 2000, kLineShown = 200;
 /// The system's loader also exits with this number if a library is missing.
 constexpr int kNotStarted = 127;
@@ -87,10 +88,9 @@ bool moveUp(int& file) {
 }  // namespace
 
 std::string Worker::besideThis() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  const std::string self(path, size_t(std::max<ssize_t>(length, 0)));
-  const std::string program = self.substr(0, self.rfind('/') + 1) + "normc-worker";
+  std::error_code error;
+  const std::string program =
+      std::filesystem::canonical("/proc/self/exe", error).replace_filename("normc-worker");
   if (access(program.c_str(), X_OK) != 0)
     throw std::runtime_error("kernels are measured by normc-worker, which is not beside this program: " +
                              program + ": " + std::strerror(errno));
@@ -171,9 +171,7 @@ void Worker::giveUp(bool hung, const std::string& printed) {
 }
 
 Json Worker::ask(const Json& request, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                           std::chrono::duration<double>(std::min(seconds, kLongest)));
+  const auto deadline = measure::deadlineIn(seconds);
   const std::string line = lineOf(request);
   for (size_t sent = 0; sent < line.size();) {  // avoids SIGPIPE: the worker may have ended
     sigset_t pipe, before;
@@ -196,7 +194,7 @@ Json Worker::ask(const Json& request, double seconds) {
       if (answer.is_object()) return answered_ = true, answer;
       giveUp(false, line.empty() ? "an empty line" : line);
     }
-    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    const double left = std::chrono::duration<double>(deadline - measure::Clock::now()).count();
     pollfd file{from_, POLLIN, 0};
     const int ready = left > 0 ? poll(&file, 1, int(std::min(left * 1000 + 1, 1e9))) : 0;
     if (ready < 0 && errno == EINTR) continue;

@@ -20,22 +20,22 @@ class Starters {
  public:
   Starters(Heat& heat, Tensors& tensors) : heat_(heat), tensors_(tensors) {}
 
-  void add(Who who, const std::string& norm, Traffic traffic, std::unique_ptr<Contestant> contestant,
+  void add(Runner runner, const std::string& norm, Traffic traffic, std::unique_ptr<Contestant> contestant,
            const std::string& why = {}) {
     if (!contestant) {
-      heat_.notRun.push_back(std::string(name(who)) + " " + why);
+      heat_.notRun.push_back(std::string(name(runner)) + " " + why);
       return;
     }
-    heat_.entrants.push_back({who, norm, traffic, {}, contestant->implementation()});
+    heat_.entrants.push_back({runner, norm, traffic, {}, contestant->implementation()});
     contestants_.push_back(std::move(contestant));
   }
 
   /// Both copies of this traffic, once.
   void addCopies(Traffic traffic) {
     if (heat_.fasterCopy(traffic)) return;
-    for (const auto& [who, stores] :
-         {std::pair(Who::CachedCopy, Stores::Cached), std::pair(Who::StreamingCopy, Stores::Streaming)})
-      add(who, "", traffic,
+    for (const auto& [runner, stores] :
+         {std::pair(Runner::CachedCopy, Stores::Cached), std::pair(Runner::StreamingCopy, Stores::Streaming)})
+      add(runner, "", traffic,
           makeCopy(tensors_.inputs(), tensors_.outputs(), tensors_.bytes(), traffic, stores,
                    heat_.plan.threads));
   }
@@ -45,8 +45,8 @@ class Starters {
     std::string why;
     for (const apart::Way& way : apart::kWays)
       if (auto peer = apart::make(kernels, problem, tensors_, threads, way, scratch_, why))
-        add(Who::Apart, problem.spec->name, traffic, std::move(peer));
-    if (!why.empty()) add(Who::Apart, problem.spec->name, traffic, nullptr, why);
+        add(Runner::Apart, problem.spec->name, traffic, std::move(peer));
+    if (!why.empty()) add(Runner::Apart, problem.spec->name, traffic, nullptr, why);
   }
 
   void race(const RaceOptions& options) {
@@ -54,14 +54,14 @@ class Starters {
     for (const auto& contestant : contestants_) contestants.push_back(contestant.get());
     std::vector<Samples> samples = bench::race(contestants, options);
     for (size_t i = 0; i < samples.size(); ++i) heat_.entrants[i].samples = std::move(samples[i]);
-    std::erase_if(heat_.entrants, [&](const Entrant& e) { return e.who == Who::Apart && isBeaten(e); });
+    std::erase_if(heat_.entrants, [&](const Entrant& e) { return e.runner == Runner::Apart && isBeaten(e); });
   }
 
  private:
   /// True if the same computation was faster in another way.
   bool isBeaten(const Entrant& entrant) const {
     return std::ranges::any_of(heat_.entrants, [&](const Entrant& other) {
-      return other.who == entrant.who && other.norm == entrant.norm &&
+      return other.runner == entrant.runner && other.norm == entrant.norm &&
              median(other.samples) < median(entrant.samples);
     });
   }
@@ -73,20 +73,20 @@ class Starters {
 };
 
 /// Adds our kernel; false if it cannot run or is wrong. The first argument names its generator.
-bool addOurs(Starters& starters, Who who, const Kernels& kernels, const Problem& problem, Tensors& tensors,
-             int threads, Traffic& traffic) {
+bool addOurs(Starters& starters, Runner runner, const Kernels& kernels, const Problem& problem,
+             Tensors& tensors, int threads, Traffic& traffic) {
   const auto refuse = [&](const std::string& why) {
-    starters.add(who, problem.spec->name, {}, nullptr, "cannot run " + problem.text() + ": " + why);
+    starters.add(runner, problem.spec->name, {}, nullptr, "cannot run " + problem.text() + ": " + why);
     return false;
   };
   try {
     const Shape& shape = tensors.shape;
     const Extents sizes{shape.segments, shape.rows, shape.features};
-    const std::string wrong = who == Who::Before ? "" : whyWrong(kernels, problem, sizes, kChecked);
+    const std::string wrong = runner == Runner::Before ? "" : whyWrong(kernels, problem, sizes, kChecked);
     if (!wrong.empty()) return refuse("its result is wrong: " + wrong);
     auto ours = std::make_unique<TrainingCall>(kernels, problem, tensors, threads);
     traffic = kernels.traffic(ours->plan().kernel());
-    starters.add(who, problem.spec->name, traffic, std::move(ours));
+    starters.add(runner, problem.spec->name, traffic, std::move(ours));
     return true;
   } catch (const host::Error& error) {
     return refuse(error.what());
@@ -100,40 +100,41 @@ std::string HeatPlan::text(const std::string& sizes) const {
          ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
-const char* name(Who who) {
-  switch (who) {
-    case Who::Ours:
+const char* name(Runner runner) {
+  switch (runner) {
+    case Runner::Ours:
       return "normc";
-    case Who::Halide:
+    case Runner::Halide:
       return "Halide";
-    case Who::Before:
+    case Runner::Before:
       return "before";
-    case Who::Apart:
+    case Runner::Apart:
       return "apart";
-    case Who::OneDnn:
+    case Runner::OneDnn:
       return "oneDNN";
-    case Who::Torch:
+    case Runner::Torch:
       return "PyTorch";
-    case Who::TorchCompiled:
+    case Runner::TorchCompiled:
       return "PyTorch compiled";
-    case Who::CachedCopy:
+    case Runner::CachedCopy:
       return "copy";
-    case Who::StreamingCopy:
+    case Runner::StreamingCopy:
       return "streaming copy";
   }
   return "";
 }
 
-const Entrant* Heat::find(Who who, const std::string& norm) const {
+const Entrant* Heat::find(Runner runner, const std::string& norm) const {
   const auto at = std::find_if(entrants.begin(), entrants.end(),
-                               [&](const Entrant& e) { return e.who == who && e.norm == norm; });
+                               [&](const Entrant& e) { return e.runner == runner && e.norm == norm; });
   return at == entrants.end() ? nullptr : &*at;
 }
 
 const Entrant* Heat::fasterCopy(Traffic traffic) const {
   const Entrant* best = nullptr;
   for (const Entrant& e : entrants) {
-    if ((e.who != Who::CachedCopy && e.who != Who::StreamingCopy) || e.traffic != traffic) continue;
+    if ((e.runner != Runner::CachedCopy && e.runner != Runner::StreamingCopy) || e.traffic != traffic)
+      continue;
     if (!best || (!e.samples.empty() && median(e.samples) < median(best->samples))) best = &e;
   }
   return best;
@@ -191,25 +192,25 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
     Starters starters(heat, tensors);
     for (const Problem& problem : problems) {
       Traffic traffic;
-      if (!addOurs(starters, Who::Ours, kernels, problem, tensors, plan.threads, traffic)) continue;
+      if (!addOurs(starters, Runner::Ours, kernels, problem, tensors, plan.threads, traffic)) continue;
       Traffic theirs;
       if (others.halide)
-        addOurs(starters, Who::Halide, *others.halide, problem, tensors, plan.threads, theirs);
+        addOurs(starters, Runner::Halide, *others.halide, problem, tensors, plan.threads, theirs);
       if (others.before)
-        addOurs(starters, Who::Before, *others.before, problem, tensors, plan.threads, theirs);
+        addOurs(starters, Runner::Before, *others.before, problem, tensors, plan.threads, theirs);
       starters.addApart(kernels, problem, traffic, plan.threads);
       starters.addCopies(traffic);
       std::string why;
       if (oneDnn) {
         auto peer = makeOneDnn(problem, tensors, plan.threads, why);
-        starters.add(Who::OneDnn, problem.spec->name, traffic, std::move(peer), why);
+        starters.add(Runner::OneDnn, problem.spec->name, traffic, std::move(peer), why);
       }
       if (torch) {
         auto peer = torch->make(problem, plan.shape, plan.threads, false, why);
-        starters.add(Who::Torch, problem.spec->name, traffic, std::move(peer), why);
+        starters.add(Runner::Torch, problem.spec->name, traffic, std::move(peer), why);
         if (!apart::bareOf(problem)) continue;
         peer = torch->make(problem, plan.shape, plan.threads, true, why);
-        starters.add(Who::TorchCompiled, problem.spec->name, traffic, std::move(peer), why);
+        starters.add(Runner::TorchCompiled, problem.spec->name, traffic, std::move(peer), why);
       }
     }
     const double peerBefore = torch ? torch->seconds() : 0;

@@ -29,8 +29,8 @@ struct HeatPlan {
   std::string text(const std::string& sizes) const;
 };
 
-enum class Who { Ours, Halide, Before, Apart, OneDnn, Torch, TorchCompiled, CachedCopy, StreamingCopy };
-const char* name(Who);
+enum class Runner { Ours, Halide, Before, Apart, OneDnn, Torch, TorchCompiled, CachedCopy, StreamingCopy };
+const char* name(Runner);
 
 /// Kernels of the same problems: from the other generator, and of a package that another build compiled.
 /// Either may be null.
@@ -40,7 +40,7 @@ struct OtherKernels {
 };
 
 struct Entrant {
-  Who who;
+  Runner runner;
   std::string norm;            ///< empty for copies
   Traffic traffic;             ///< of our kernel for this norm, or of the copy
   Samples samples;             ///< seconds of one call
@@ -53,7 +53,7 @@ struct Heat {
   std::vector<std::string> notRun;  ///< kernels and peers that could not run, and why
   double busyCores = 0;             ///< that other programs kept busy during the race
 
-  const Entrant* find(Who who, const std::string& norm) const;
+  const Entrant* find(Runner runner, const std::string& norm) const;
   /// The copy of this traffic that was faster, cached or streaming.
   const Entrant* fasterCopy(Traffic) const;
   /// The speed at which an entrant moves its traffic.

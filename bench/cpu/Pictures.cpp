@@ -1,9 +1,13 @@
 #include "bench/cpu/Pictures.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <stdexcept>
+
+#include "bench/kit/Text.h"
 
 namespace normc::bench {
 namespace {
@@ -23,10 +27,11 @@ struct Chart {
 };
 
 /// Returns the entrants of a kind, of any kind if it is empty.
-std::vector<const Json*> entrantsOf(const Json& heat, const std::string& who, const std::string& norm = {}) {
+std::vector<const Json*> entrantsOf(const Json& heat, const std::string& runner,
+                                    const std::string& norm = {}) {
   std::vector<const Json*> found;
   for (const Json& e : heat.at("entrants"))
-    if (e.at("who") == who && (norm.empty() || e.at("norm") == norm)) found.push_back(&e);
+    if (e.at("who") == runner && (norm.empty() || e.at("norm") == norm)) found.push_back(&e);
   return found;
 }
 
@@ -147,15 +152,25 @@ std::vector<plot::Picture> pictures(const Json& report) {
 std::vector<std::string> drawAgain(const std::string& folder) {
   const std::string file = folder + "/report.json";
   std::ifstream stream(file);
+  if (!stream) throw std::runtime_error("cannot read " + file + ": " + std::strerror(errno));
   std::vector<plot::Picture> all;
   try {
     all = pictures(Json::parse(stream));
   } catch (const Json::exception& error) {
     throw std::runtime_error(file + " is no report of normc-bench: " + error.what());
   }
-  auto files = plot::draw(all, folder);
-  if (!files) throw std::runtime_error(llvm::toString(files.takeError()));
-  return *files;
+  return writePictures(all, folder);
+}
+
+std::vector<std::string> writePictures(const std::vector<plot::Picture>& all, const std::string& folder) {
+  auto drawn = plot::draw(all);
+  if (!drawn) throw std::runtime_error(llvm::toString(drawn.takeError()));
+  std::vector<std::string> files;
+  for (const plot::Drawn& each : *drawn) {
+    files.push_back(folder + "/" + each.file);
+    writeText(files.back(), each.bytes);
+  }
+  return files;
 }
 
 }  // namespace normc::bench

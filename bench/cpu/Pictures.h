@@ -16,8 +16,12 @@ namespace normc::bench {
 /// `report`: what toJson returns (Table.h), with or without samples.
 std::vector<plot::Picture> pictures(const nlohmann::json& report);
 
-/// Draws the pictures of FOLDER/report.json into FOLDER. Returns their paths. Throws std::runtime_error if
-/// the file is no report, or without gnuplot.
+/// Draws the pictures into a folder that is there. Returns their paths. Throws std::runtime_error without
+/// gnuplot, or if a file cannot be written.
+std::vector<std::string> writePictures(const std::vector<plot::Picture>&, const std::string& folder);
+
+/// Draws the pictures of FOLDER/report.json into FOLDER. Returns their paths. Throws std::runtime_error, also
+/// if the file is no report.
 std::vector<std::string> drawAgain(const std::string& folder);
 
 }  // namespace normc::bench

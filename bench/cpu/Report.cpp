@@ -20,8 +20,11 @@ void writeReport(const std::string& folder, const std::string& command, const st
   for (auto& heat : json["heats"])
     for (auto& entrant : heat["entrants"]) entrant.erase("samples"), entrant.erase("to_norms");
   writeText(folder + "/report.json", json.dump() + "\n");
-  if (auto files = plot::draw(pictures(json), folder); !files)
-    text += "Without pictures: " + llvm::toString(files.takeError()) + "\n";
+  try {
+    writePictures(pictures(json), folder);
+  } catch (const std::runtime_error& error) {
+    text += std::string("Without pictures: ") + error.what() + "\n";
+  }
   writeText(folder + "/report.txt", text);
 }
 

@@ -14,11 +14,11 @@ struct Line {
   std::map<int64_t, std::pair<Samples, Samples>> pairs;  ///< by features: ours and the peer's
 };
 
-std::vector<Line> linesOf(const std::vector<Heat>& heats, Who peer) {
+std::vector<Line> linesOf(const std::vector<Heat>& heats, Runner peer) {
   std::vector<Line> lines;
   for (const Heat& heat : heats)
     for (const Entrant& ours : heat.entrants) {
-      const Entrant* const other = ours.who == Who::Ours ? heat.find(peer, ours.norm) : nullptr;
+      const Entrant* const other = ours.runner == Runner::Ours ? heat.find(peer, ours.norm) : nullptr;
       if (!other) continue;
       const std::string problem =
           ProblemText{.norm = ours.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
@@ -34,7 +34,7 @@ std::vector<Line> linesOf(const std::vector<Heat>& heats, Who peer) {
 
 }  // namespace
 
-std::string shapeTable(const std::vector<Heat>& heats, Who peer) {
+std::string shapeTable(const std::vector<Heat>& heats, Runner peer) {
   const std::vector<Line> lines = linesOf(heats, peer);
   if (lines.empty()) return {};
   std::set<int64_t> features;
@@ -63,9 +63,10 @@ std::string shapeTable(const std::vector<Heat>& heats, Who peer) {
 }
 
 std::string shapeTables(const std::vector<Heat>& heats) {
-  std::string text = shapeTable(heats, Who::Apart);
+  std::string text = shapeTable(heats, Runner::Apart);
   if (text.empty()) return text;
-  for (const Who peer : {Who::OneDnn, Who::Torch, Who::TorchCompiled}) text += shapeTable(heats, peer);
+  for (const Runner peer : {Runner::OneDnn, Runner::Torch, Runner::TorchCompiled})
+    text += shapeTable(heats, peer);
   return text;
 }
 

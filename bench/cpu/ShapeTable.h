@@ -10,7 +10,7 @@ namespace normc::bench {
 
 /// Returns the time of our kernels over that of a peer, at each number of features and as geometric mean with
 /// its interval; empty if the peer did not run.
-std::string shapeTable(const std::vector<Heat>&, Who peer);
+std::string shapeTable(const std::vector<Heat>&, Runner peer);
 
 /// Returns the tables of all peers, if a norm ran apart from what surrounds it; else an empty text.
 std::string shapeTables(const std::vector<Heat>&);

@@ -26,10 +26,11 @@ std::string against(const Entrant& ours, const Entrant* other) {
 std::string copies(const Heat& heat) {
   std::string result;
   for (const Entrant& e : heat.entrants) {
-    if (e.who == Who::CachedCopy)
+    if (e.runner == Runner::CachedCopy)
       result += format("  copy that reads %d, writes %d: %.1f GB/s", e.traffic.reads, e.traffic.writes,
                        heat.gigabytesPerSecond(e));
-    if (e.who == Who::StreamingCopy) result += format(", streaming %.1f GB/s\n", heat.gigabytesPerSecond(e));
+    if (e.runner == Runner::StreamingCopy)
+      result += format(", streaming %.1f GB/s\n", heat.gigabytesPerSecond(e));
   }
   return result;
 }
@@ -38,26 +39,27 @@ std::string copies(const Heat& heat) {
 std::string remarks(const Heat& heat) {
   std::string result;
   for (const Entrant& e : heat.entrants)
-    if (e.who == Who::OneDnn && e.implementation.find("jit") == std::string::npos)
+    if (e.runner == Runner::OneDnn && e.implementation.find("jit") == std::string::npos)
       result += "  oneDNN has no optimised " + e.norm + " here: it runs " + e.implementation + "\n";
   return result;
 }
 
-const Who kPeers[] = {Who::Halide, Who::Before, Who::Apart, Who::OneDnn, Who::Torch, Who::TorchCompiled};
+const Runner kPeers[] = {Runner::Halide, Runner::Before, Runner::Apart,
+                         Runner::OneDnn, Runner::Torch,  Runner::TorchCompiled};
 
 /// Returns the peers that have a column: oneDNN and PyTorch, and those others that ran.
-std::vector<Who> peersOf(const Heat& heat) {
-  std::vector<Who> peers;
-  for (Who peer : kPeers) {
-    const bool always = peer == Who::OneDnn || peer == Who::Torch;
-    if (always || std::ranges::any_of(heat.entrants, [&](const Entrant& e) { return e.who == peer; }))
+std::vector<Runner> peersOf(const Heat& heat) {
+  std::vector<Runner> peers;
+  for (Runner peer : kPeers) {
+    const bool always = peer == Runner::OneDnn || peer == Runner::Torch;
+    if (always || std::ranges::any_of(heat.entrants, [&](const Entrant& e) { return e.runner == peer; }))
       peers.push_back(peer);
   }
   return peers;
 }
 
 nlohmann::json entrantJson(const Heat& heat, const Entrant& e) {
-  nlohmann::json result = {{"who", name(e.who)},
+  nlohmann::json result = {{"who", name(e.runner)},
                            {"reads", e.traffic.reads},
                            {"writes", e.traffic.writes},
                            {"seconds", median(e.samples)},
@@ -65,13 +67,13 @@ nlohmann::json entrantJson(const Heat& heat, const Entrant& e) {
                            {"samples", e.samples}};
   if (!e.norm.empty()) result["norm"] = e.norm;
   if (!e.implementation.empty()) result["implementation"] = e.implementation;
-  if (e.who != Who::Ours) return result;
+  if (e.runner != Runner::Ours) return result;
   if (const Entrant* copy = heat.fasterCopy(e.traffic))
     result["to_copy"] = toJson(pairedRatio(e.samples, copy->samples));
   for (const Entrant& other : heat.entrants) {
-    const bool ours = other.who == Who::Ours, same = other.norm == e.norm;
+    const bool ours = other.runner == Runner::Ours, same = other.norm == e.norm;
     if (ours == same) continue;  // itself, or a contestant of another norm
-    auto& to = ours ? result["to_norms"][other.norm] : result["to_peers"][name(other.who)];
+    auto& to = ours ? result["to_norms"][other.norm] : result["to_peers"][name(other.runner)];
     to = toJson(pairedRatio(e.samples, other.samples));
   }
   return result;
@@ -87,20 +89,20 @@ std::string table(const Heat& heat) {
   if (heat.busyCores > 0.1)
     result += format("  other programs kept %.1f cores busy meanwhile\n", heat.busyCores);
   result += copies(heat) + remarks(heat);
-  const std::vector<Who> peers = peersOf(heat);
+  const std::vector<Runner> peers = peersOf(heat);
   result += format("  %-20s %2s %10s %7s  %-20s", "norm", "T", "us", "GB/s", "time / copy");
-  for (Who peer : peers) result += format(" / %-18s", name(peer));
+  for (Runner peer : peers) result += format(" / %-18s", name(peer));
   for (const char* norm : kYardsticks) result += format(" / %-18s", norm);
   result.erase(result.find_last_not_of(' ') + 1);
   result += "\n";
   for (const Entrant& e : heat.entrants) {
-    if (e.who != Who::Ours) continue;
+    if (e.runner != Runner::Ours) continue;
     result +=
         format("  %-20s %2d %10.1f %7.1f  %-20s", e.norm.c_str(), e.traffic.total(), median(e.samples) * 1e6,
                heat.gigabytesPerSecond(e), against(e, heat.fasterCopy(e.traffic)).c_str());
-    for (Who peer : peers) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
+    for (Runner peer : peers) result += format(" %-20s", against(e, heat.find(peer, e.norm)).c_str());
     for (const char* norm : kYardsticks)
-      result += format(" %-20s", against(e, heat.find(Who::Ours, norm)).c_str());
+      result += format(" %-20s", against(e, heat.find(Runner::Ours, norm)).c_str());
     result.erase(result.find_last_not_of(' ') + 1);
     result += "\n";
   }
@@ -113,8 +115,8 @@ std::string summary(const std::vector<Heat>& heats) {
   std::map<std::string, std::vector<std::pair<Samples, Samples>>> pairs;
   for (const Heat& heat : heats)
     for (const Entrant& e : heat.entrants) {
-      if (e.who != Who::Ours) continue;
-      for (Who peer : kPeers) {
+      if (e.runner != Runner::Ours) continue;
+      for (Runner peer : kPeers) {
         const Entrant* other = heat.find(peer, e.norm);
         if (!other) continue;
         const std::string problem =
@@ -144,7 +146,7 @@ std::string cliffs(const std::vector<Heat>& heats) {
     if (!groups.count(key)) order.push_back(key);
     auto& norms = groups[key][plan.shape.features];
     for (const Entrant& e : heat.entrants)
-      if (e.who == Who::Ours) norms[e.norm] = median(e.samples) / double(plan.shape.elements());
+      if (e.runner == Runner::Ours) norms[e.norm] = median(e.samples) / double(plan.shape.elements());
   }
   std::string result;
   for (const std::string& key : order) {

@@ -1,8 +1,9 @@
 // normc-bench: the speed of our kernels against oneDNN, PyTorch and copies.
-#include <unistd.h>
-
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -18,6 +19,7 @@
 #include "bench/cpu/Report.h"
 #include "bench/cpu/ShapeTable.h"
 #include "bench/cpu/Table.h"
+#include "bench/kit/Text.h"
 #include "codegen/targets/halide/HalideTarget.h"
 
 namespace normc::bench {
@@ -102,18 +104,23 @@ Kernels compileAll(const std::vector<Problem>& list, llvm::Expected<codegen::Tar
 }
 
 std::string besideThis(const char* file) {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  const std::string program(path, size_t(std::max<ssize_t>(length, 0)));
-  return program.substr(0, program.rfind('/') + 1) + file;
+  return std::filesystem::canonical("/proc/self/exe").replace_filename(file);
 }
 
-/// Opened before the races, so that a wrong name does not cost their result.
-std::ofstream openJson(const std::string& file) {
-  std::ofstream stream;
-  if (!file.empty()) stream.open(file);
-  if (!stream) throw std::runtime_error("cannot write " + file);
-  return stream;
+/// Fails before the races for a file that cannot be written, or that is read too.
+void requireOwnJson(const Options& options) {
+  const std::string& file = options.jsonFile;
+  if (file.empty()) return;
+  std::error_code none;
+  if (!options.before.empty() && std::filesystem::equivalent(file, options.before, none))
+    throw std::runtime_error("--json " + file + " is the same file as --before " + options.before +
+                             ", which it would replace; name another file for --json");
+  if (!std::ofstream(file, std::ios::app))
+    throw std::runtime_error("cannot write " + file + ": " + std::strerror(errno));
+}
+
+bool hasRun(const Heat& heat) {
+  return std::ranges::any_of(heat.entrants, [](const Entrant& e) { return !e.samples.empty(); });
 }
 
 void run(const Options& options, const Machine& machine) {
@@ -121,14 +128,17 @@ void run(const Options& options, const Machine& machine) {
     for (const std::string& file : drawAgain(options.drawnFolder)) std::printf("%s\n", file.c_str());
     return;
   }
-  std::ofstream json = openJson(options.jsonFile);
+  requireOwnJson(options);
   std::printf("%s\n", machine.text().c_str());
   std::vector<std::string> peers;
   std::optional<TorchPeer> torch;
   if (options.oneDnn && !oneDnnVersion().empty()) peers.push_back(oneDnnVersion());
   if (options.torch) {
     torch.emplace(options.python, besideThis("torch_peer.py"));
-    if (!torch->version().empty()) peers.push_back(torch->version());
+    if (!torch->version().empty())
+      peers.push_back(torch->version());
+    else if (options.python != NORMC_BENCH_PYTHON)
+      throw std::runtime_error("--python " + options.python + " runs no PyTorch; --no-torch does without");
   }
   for (const std::string& peer : peers) std::printf("peer: %s\n", peer.c_str());
   const std::vector<Family> families = familiesOf(options);
@@ -158,10 +168,8 @@ void run(const Options& options, const Machine& machine) {
               options.cliffs ? cliffs(heats).c_str() : "", notRun(heats).c_str());
   if (!options.reportFolder.empty())
     writeReport(options.reportFolder, options.command, heats, machine, peers);
-  if (options.jsonFile.empty()) return;
-  json << toJson(heats, machine, peers).dump(1) << "\n";
-  json.close();
-  if (!json) throw std::runtime_error("cannot write all of " + options.jsonFile);
+  if (!options.jsonFile.empty()) writeText(options.jsonFile, toJson(heats, machine, peers).dump(1) + "\n");
+  if (std::ranges::none_of(heats, hasRun)) throw std::runtime_error("nothing ran; the reasons stand above");
 }
 
 }  // namespace

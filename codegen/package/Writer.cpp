@@ -1,6 +1,7 @@
 #include "codegen/package/Writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,11 @@ int replaced(const std::string& path, std::string_view bytes, bool nameless) {
       return (file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) >= 0;
     });
     if (error != 0) return error;
+  }
+  struct stat before{};
+  if (stat(path.c_str(), &before) == 0) {
+    fchmod(file, before.st_mode & 07777);
+    (void)!fchown(file, before.st_uid, before.st_gid);  // another owner needs privileges
   }
   error = writeAll(file, bytes) && sync(file) ? 0 : errno;
   if (nameless && error == 0) {

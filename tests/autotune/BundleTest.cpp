@@ -14,8 +14,7 @@ class Bundle : public WildTest {
  protected:
   BundleRun run() {
     BundleRun run;
-    run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER,
-    run.budget = 0.2;
+    run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER, run.budget = 3;
     run.say = [this](const std::string& line) { said_ += line + "\n"; };
     return run;
   }

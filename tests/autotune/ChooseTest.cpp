@@ -49,7 +49,8 @@ Picked pick(
     const std::vector<Record>& records, int64_t rows, int64_t features,
     const std::function<bool(const Record&)>& usable = [](const Record&) { return true; }) {
   const Database database = databaseOf(records);
-  const Pick pick = pickFor(choice(rows, features, "").task, here(), database, usable);
+  const Pick pick =
+      pickFor(choice(rows, features, "").task, here(), database, Standing(database.records), usable);
   return {pick.record ? pick.record->schedule : "", pick.origin, pick.rungs};
 }
 
@@ -177,7 +178,8 @@ TEST(Choose, WhereRowsLieInRunsTheirLengthCountsToo) {
   const std::vector<Record> records{channels(1, 8192, "a"), channels(8, 1024, "b"), channels(9, 1000, "c")};
   const Database database = databaseOf(records);
   const auto picked = [&](int64_t segments, int64_t rows) {
-    return pickFor(channels(segments, rows, "").task, here(), database, [](const Record&) { return true; });
+    return pickFor(channels(segments, rows, "").task, here(), database, Standing(database.records),
+                   [](const Record&) { return true; });
   };
   EXPECT_EQ(picked(1, 8192).record->schedule, "a");
   EXPECT_EQ(picked(8, 1024).record->schedule, "b") << "as many rows of all segments";

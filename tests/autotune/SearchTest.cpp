@@ -234,6 +234,47 @@ TEST(Search, ARaceThatWasInterruptedInItsFirstRoundsDecidesNothing) {
   EXPECT_FALSE(outcome.complete);
 }
 
+TEST(Search, ABudgetThatEndsBeforeARaceDecidesNothing) {
+  const World world = worldOf(9, bowl, 0.02, 1);
+  SearchOptions options;
+  options.budget = 1e-3;
+  Outcome outcome = searchIn(world, options);
+  EXPECT_TRUE(outcome.complete && outcome.budgetSpent);
+  EXPECT_FALSE(outcome.decided) << "the default alone was measured";
+  options.budget = 20;
+  EXPECT_TRUE(searchIn(world, options).decided);
+  const World one = worldOf(1, bowl, 0.02, 1);
+  EXPECT_TRUE(searchIn(one, options).decided) << "nothing else is legal";
+}
+
+TEST(Search, AWinnerThatThereIsNoTimeToConfirmIsNoTie) {
+  const World world = worldOf(9, bowl, 0.02, 1);
+  struct Late : Replay {
+    using Replay::Replay;
+    double now() override { return Replay::now() + (raced ? 100 : 0); }
+    std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+      std::vector<Samples> samples = Replay::race(points, rounds);
+      raced = true;
+      return samples;
+    }
+    bool raced = false;
+  } lab(world.landscape, world.known);
+  const Outcome outcome = search(world.landscape, lab, {});
+  EXPECT_TRUE(outcome.decision.tie);
+  EXPECT_FALSE(outcome.decided);
+}
+
+TEST(Search, AFewNoisyRoundsDoNotTakeBackAnEarlierWin) {
+  const auto flat = [](int, int) { return 1e-3; };
+  SearchOptions options;
+  options.incumbent = 5, options.mostRounds = 10;
+  EXPECT_FALSE(searchIn(worldOf(4, flat, 0.2, 3), options).decided) << "it may still be faster";
+  options.mostRounds = 100;
+  EXPECT_TRUE(searchIn(worldOf(4, flat, 0.002, 3), options).decided);
+  options.incumbent = 0, options.mostRounds = 10;
+  EXPECT_TRUE(searchIn(worldOf(4, flat, 0.2, 3), options).decided) << "a tie was a tie before";
+}
+
 TEST(Search, ReportsItsProgress) {
   const World world = worldOf(9, bowl, 0.02, 12);
   SearchOptions options;

@@ -138,16 +138,16 @@ TEST(Space, AKnobThatDoesNothingForTheCallHasOneValue) {
       return std::vector<int64_t>();
     };
     using Values = std::vector<int64_t>;
-    const std::string who = generator->generator().str();
+    const std::string generatorName = generator->generator().str();
     const char *line = "layer_norm:forward@f32[*x1024]", *batch = "batch_norm:forward@f32[*x1024]";
-    if (who == "mlir") {
+    if (generatorName == "mlir") {
       EXPECT_EQ(values(line, 64, "stream"), Values({0, 1})) << "rows of a step in large calls";
       EXPECT_EQ(values(line, 1 << 16, "stream"), Values({0, 1, 4, 8}));
       EXPECT_EQ(values(line, 64, "fetch"), Values({1})) << "of such calls only";
       EXPECT_EQ(values(line, 1 << 16, "fetch"), Values({0, 1}));
     }
-    EXPECT_EQ(values(line, 64, "tile").size(), 1u) << who << ": there are no columns";
-    if (who != "halide") continue;
+    EXPECT_EQ(values(line, 64, "tile").size(), 1u) << generatorName << ": there are no columns";
+    if (generatorName != "halide") continue;
     EXPECT_EQ(values(line, 64, "columns").size(), 1u) << "there are no sums per feature";
     EXPECT_EQ(values("batch_norm:infer@f32[*x1024]", 64, "columns").size(), 1u) << "nor here";
     EXPECT_EQ(values(batch, 64, "columns"), Values({512, 1024})) << "more than there are is as many";

@@ -55,7 +55,7 @@ std::string taken(std::vector<Record> records) {
     for (const Record& record : records) database.add(lineOf(record) + "\n");
     const auto [choice, point] = choiceOf(landscape, records, setting);
     const Pick pick = pickFor(setting.task, {setting.device, setting.toolchain}, database,
-                              [](const Record&) { return true; });
+                              Standing(database.records), [](const Record&) { return true; });
     EXPECT_EQ(choice && point != 0 ? choice->schedule : "", pick.record ? pick.record->schedule : "");
     schedule = !choice ? "none" : landscape[point].schedule;
     std::reverse(records.begin(), records.end());
@@ -107,14 +107,22 @@ TEST(Standing, WhatTurnedOutWrongDoesNotCount) {
 
 TEST(Standing, WhatWasFoundIsSaid) {
   const Record a = won("a", 1, 0.5);
-  EXPECT_EQ(reasonRejected(a, {a}), "");
-  EXPECT_EQ(reasonRejected(a, {again("a", 2, "slower")}),
-            "was slower than the default when it was measured again");
-  EXPECT_EQ(reasonRejected(a, {again("a", 2, "wrong")}), "was wrong when it was measured again");
-  EXPECT_EQ(reasonRejected(a, {trial("a", 2, Status::Crashed)}), "crashed when it was measured again");
-  Record elsewhere = again("a", 2, "slower");
-  elsewhere.device.name = "another";
-  EXPECT_EQ(reasonRejected(a, {elsewhere, again("b", 2, "slower")}), "");
+  const auto reason = [&](const std::vector<Record>& records) { return Standing(records).reasonRejected(a); };
+  EXPECT_EQ(reason({a}), "");
+  EXPECT_EQ(reason({again("a", 2, "slower")}), "was slower than the default when it was measured again");
+  EXPECT_EQ(reason({again("a", 2, "wrong")}), "was wrong when it was measured again");
+  EXPECT_EQ(reason({trial("a", 2, Status::Crashed)}), "crashed when it was measured again");
+  Record elsewhere = again("a", 2, "slower"), otherTools = elsewhere, otherRows = elsewhere;
+  elsewhere.device.name = "another", otherTools.toolchain["normc"] = "2", otherRows.task.rows = 33;
+  EXPECT_EQ(reason({elsewhere, otherTools, otherRows, again("b", 2, "slower")}), "");
+}
+
+TEST(Standing, AChoiceIsSupersededByANewerValidOneAlone) {
+  const Record a = won("a", 1, 0.5), b = won("b", 2, 0.7);
+  const std::vector<Record> both{a, b}, rejected{a, b, again("b", 3, "slower")};
+  EXPECT_TRUE(Standing(both).isSuperseded(a));
+  EXPECT_FALSE(Standing(both).isSuperseded(b));
+  EXPECT_FALSE(Standing(rejected).isSuperseded(a));
 }
 
 TEST(Here, TheProcessorIsTheSameForAThreadThatIsPinned) {

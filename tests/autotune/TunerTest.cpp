@@ -26,7 +26,7 @@ class Tuner : public WildTest {
   Tuner() {
     request_.struct_size = sizeof request_, result_.struct_size = sizeof result_;
     options_.struct_size = sizeof options_;
-    request_.problem = kProblem, request_.rows = kRows, request_.threads = 1, request_.budget_seconds = 0.2;
+    request_.problem = kProblem, request_.rows = kRows, request_.threads = 1, request_.budget_seconds = 3;
     options_.worker = NORMC_WORKER;
   }
   ~Tuner() override { normc_tuner_destroy(tuner_); }

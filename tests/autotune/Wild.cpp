@@ -39,6 +39,7 @@ BuiltCandidate WildTest::made(const std::string& entry, double planted) const {
   package::Kernel kernel = normc::test::layerNorm("forward", kFeatures);
   kernel.phases = {{entry, "apply", {package::kSegments, package::kRows}, 4, 2, 8}};
   kernel.scalars = {{"epsilon", 1e-5}, {"planted", planted}};
+  kernel.schedule = entry;
   kernel.norm = writer.addNorm("layer_norm", "hash", "norm layer_norm {}\n");
   kernel.blob = writer.addBlob(object, "elf", kernel.isa);
   writer.addKernel(kernel);

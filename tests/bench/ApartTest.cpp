@@ -122,18 +122,18 @@ TEST(Apart, HasAColumnAndATableOfItsOwn) {
   const RaceOptions quick = {.sampleSeconds = 20e-6, .seconds = 1e-3, .minRounds = 3, .maxRounds = 3};
   const Heat heat = runHeat({Entry::Forward, DType::F32, {1, 10, 64}, 1, "as given"}, {problem},
                             kernelsOf(problem), {}, false, nullptr, quick);
-  EXPECT_EQ(std::ranges::count(heat.entrants, Who::Apart, &Entrant::who), 1) << "the fastest way alone";
+  EXPECT_EQ(std::ranges::count(heat.entrants, Runner::Apart, &Entrant::runner), 1) << "the fastest way alone";
   EXPECT_NE(table(heat).find("/ apart"), std::string::npos) << table(heat);
-  EXPECT_EQ(shapeTable({heat}, Who::Torch), "");
+  EXPECT_EQ(shapeTable({heat}, Runner::Torch), "");
 }
 
 TEST(ShapeTable, HasAColumnForEachNumberOfFeatures) {
   Heat small, large;
   small.plan = {Entry::Forward, DType::F32, {1, 8, 8}, 1, "in cache"};
   large.plan = {Entry::Forward, DType::F32, {1, 8, 16}, 1, "in cache"};
-  small.entrants = {{Who::Ours, "n", {}, {1, 1}, ""}, {Who::Apart, "n", {}, {2, 2}, ""}};
-  large.entrants = {{Who::Ours, "n", {}, {1, 1}, ""}, {Who::Apart, "n", {}, {8, 8}, ""}};
-  const std::string text = shapeTable({small, large}, Who::Apart);
+  small.entrants = {{Runner::Ours, "n", {}, {1, 1}, ""}, {Runner::Apart, "n", {}, {2, 2}, ""}};
+  large.entrants = {{Runner::Ours, "n", {}, {1, 1}, ""}, {Runner::Apart, "n", {}, {8, 8}, ""}};
+  const std::string text = shapeTable({small, large}, Runner::Apart);
   EXPECT_NE(text.find("Time of normc over apart"), std::string::npos) << text;
   EXPECT_NE(text.find("  0.50   0.12  0.25 [0.25, 0.25]\n"), std::string::npos) << text;
 }

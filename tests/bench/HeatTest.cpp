@@ -28,7 +28,7 @@ TEST(Heat, RunsOurKernelBesideCopiesOfItsTraffic) {
   for (Entry entry : {Entry::Forward, Entry::Backward}) {
     const Heat heat = heatOf(entry);
     ASSERT_EQ(heat.entrants.size(), 3u);
-    const Entrant* ours = heat.find(Who::Ours, "layer_norm");
+    const Entrant* ours = heat.find(Runner::Ours, "layer_norm");
     ASSERT_TRUE(ours);
     EXPECT_EQ(ours->traffic.total(), entry == Entry::Forward ? 2 : 3);
     EXPECT_EQ(ours->samples.size(), 3u);
@@ -46,7 +46,7 @@ TEST(Heat, RunsChannelsFirstSegmentBySegment) {
   const HeatPlan plan{Entry::Backward, DType::F32, {3, 10, 6, Layout::ChannelsFirst}, 1, "as given"};
   const Heat heat =
       runHeat(plan, {problemOf("batch_norm:backward" + shape)}, kernels, {}, false, nullptr, kShort);
-  EXPECT_TRUE(heat.find(Who::Ours, "batch_norm")) << notRun({heat});
+  EXPECT_TRUE(heat.find(Runner::Ours, "batch_norm")) << notRun({heat});
   EXPECT_EQ(heat.plan.tensorBytes(), 3 * 10 * 6 * 4);
   EXPECT_EQ(heat.plan.text(), "backward f32, 3 x 6 x 10, channels first, as given, 1 thread");
 }
@@ -56,7 +56,7 @@ TEST(Heat, HasAColumnForTheBuildBeforeWhereThereIsOne) {
   const Kernels kernels = compile(problems), before = compile(problems);
   const HeatPlan plan{Entry::Forward, DType::F32, {1, 10, 24}, 1, "as given"};
   const Heat heat = runHeat(plan, problems, kernels, {.before = &before}, false, nullptr, kShort);
-  EXPECT_TRUE(heat.find(Who::Before, "layer_norm")) << notRun({heat});
+  EXPECT_TRUE(heat.find(Runner::Before, "layer_norm")) << notRun({heat});
   EXPECT_NE(table(heat).find("/ before"), std::string::npos) << table(heat);
   EXPECT_NE(summary({heat}).find("/ before"), std::string::npos) << summary({heat});
   EXPECT_EQ(table(heatOf(Entry::Forward)).find("/ before"), std::string::npos);
@@ -77,10 +77,10 @@ TEST(Heat, TableAndJsonTellTheSame) {
 TEST(Heat, SummaryTakesTheMeanOverHeatsAgainstAPeer) {
   Heat small, large;
   small.plan = large.plan = {Entry::Forward, DType::F32, {1, 8, 8}, 1, "in cache"};
-  small.entrants = {{Who::Ours, "layer_norm", {}, {1, 1}, ""},
-                    {Who::OneDnn, "layer_norm", {}, {2, 2}, "jit"}};
-  large.entrants = {{Who::Ours, "layer_norm", {}, {1, 1}, ""},
-                    {Who::OneDnn, "layer_norm", {}, {8, 8}, "jit"}};
+  small.entrants = {{Runner::Ours, "layer_norm", {}, {1, 1}, ""},
+                    {Runner::OneDnn, "layer_norm", {}, {2, 2}, "jit"}};
+  large.entrants = {{Runner::Ours, "layer_norm", {}, {1, 1}, ""},
+                    {Runner::OneDnn, "layer_norm", {}, {8, 8}, "jit"}};
   EXPECT_NE(summary({small, large}).find("0.25 [0.25, 0.25]   of 2"), std::string::npos);
 }
 
@@ -88,7 +88,7 @@ TEST(Heat, CliffsCompareWithTheBetterAlignedNeighbour) {
   auto heatOf = [](int64_t features, double seconds) {
     Heat heat;
     heat.plan = {Entry::Forward, DType::F32, {1, 10, features}, 1, "in cache"};
-    heat.entrants = {{Who::Ours, "layer_norm", {}, {seconds}, ""}};
+    heat.entrants = {{Runner::Ours, "layer_norm", {}, {seconds}, ""}};
     return heat;
   };
   // 1.5 us for 65 features next to 1 us for 64, and 3 us for 128: slightly worse.
@@ -106,7 +106,7 @@ TEST(Heat, CliffsCompareWithTheBetterAlignedNeighbour) {
 TEST(Heat, RemarksOnCodeOfThePeerThatIsNotOptimised) {
   Heat heat;
   heat.plan = {Entry::Forward, DType::BF16, {1, 8, 100}, 1, "as given"};
-  heat.entrants = {{Who::OneDnn, "batch_norm", {}, {1}, "nspc_bnorm:any"}};
+  heat.entrants = {{Runner::OneDnn, "batch_norm", {}, {1}, "nspc_bnorm:any"}};
   EXPECT_NE(table(heat).find("oneDNN has no optimised batch_norm here: it runs nspc_bnorm:any"),
             std::string::npos);
 }

@@ -43,11 +43,12 @@ TEST_F(CommandLine, HelpSaysWhichFlagsMayBeGivenSeveralTimes) {
 TEST_F(CommandLine, HelpOfRunSaysWhatItsFilesAre) {
   const std::string text = normc({"run", "--help"}).out;
   EXPECT_TRUE(contains(text,
-                       "A forward begins a fresh state where the --state folder is absent\n"
-                       "or empty; infer and infer_backward need one that holds a state.\n"));
-  EXPECT_TRUE(contains(text,
-                       "bf16 is read and written as f4. Codes of\n"
-                       "e4m3 and scales that are powers of two are written as their bytes, u1.\n"));
+                       "A forward begins a fresh state where the --state\n"
+                       "folder is absent or empty; that of infer and infer_backward holds a state.\n"));
+  EXPECT_TRUE(
+      contains(text,
+               "bf16 is read and written\n"
+               "as f4. Codes of e4m3 and scales that are powers of two are written as their bytes, u1.\n"));
 }
 
 TEST_F(CommandLine, HelpOfCompileSaysWhatANormFileBesideAProblemIs) {
@@ -187,6 +188,28 @@ TEST_F(CommandLine, VersionMayBeJson) {
 
 TEST_F(CommandLine, JsonMayStandBeforeOrAfterTheVerb) {
   EXPECT_EQ(normc({"--json", "list"}).json(), normc({"list", "--json"}).json());
+}
+
+TEST_F(CommandLine, AnEmptyValueIsNoDefault) {
+  for (const auto& [flag, command] : {std::pair<const char*, std::vector<std::string>>{
+                                          "--records", {"compile", "layer_norm", "-o", "l.npk"}},
+                                      {"--emit", {"compile", "layer_norm:forward@f32[*x8]", "-o", "l.s"}},
+                                      {"--shard", {"tune", "layer_norm", "--features", "8"}},
+                                      {"--saved", {"run", "l.npk", "layer_norm:forward@f32[*x8]"}},
+                                      {"--output", {"fmt", "layer_norm"}}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {flag, ""});
+    const Outcome o = normc(words);
+    EXPECT_EQ(o.code, 2) << flag << o.out;
+    EXPECT_TRUE(contains(o.err, std::string(flag) + " is empty\n  hint: leave it out, or give it a value\n"));
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(CommandLine, HelpForWhatIsNotThereIsAnError) {
+  EXPECT_TRUE(contains(normc({"help", "fmtt"}).err, "there is no verb 'fmtt'\n  hint: did you mean 'fmt'?"));
+  EXPECT_EQ(normc({"nosuch", "--help"}).code, 2);
+  EXPECT_TRUE(contains(normc({"fmt", "--nosuch", "--help"}).err, "normc fmt has no flag '--nosuch'"));
 }
 
 }  // namespace

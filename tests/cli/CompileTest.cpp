@@ -1,7 +1,11 @@
+#include <filesystem>
+
 #include "tests/cli/Command.h"
 
 namespace normc::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 using Compile = CommandTest;
 
@@ -412,6 +416,39 @@ TEST_F(Compile, AnInterruptLeavesAnOldPackageAsItWas) {
   EXPECT_TRUE(contains(o.err, "x.npk is not written"));
   EXPECT_EQ(read("x.npk"), "old");
   EXPECT_EQ(files(), std::vector<std::string>{"x.npk"});
+}
+
+TEST_F(Compile, ANormBesideAProblemIsRefused) {
+  const Outcome o = normc({"compile", "layer_norm", "rms_norm:forward@f32[*x64]", "-o", "x.npk"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(
+      contains(o.err,
+               "the problems do not use the norm 'layer_norm'\n  hint: write it as a problem too, e.g. "
+               "'layer_norm:forward@f32[*x*]', or name norms alone\n"));
+}
+
+TEST_F(Compile, WritesWhereALinkLeadsThoughNothingIsThere) {
+  fs::create_symlink("there.npk", folder_ + "/link.npk");
+  ASSERT_EQ(normc({"compile", "rms_norm:infer@f32[*x8]", "-o", "link.npk"}).code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_ + "/link.npk"));
+  EXPECT_TRUE(exists("there.npk"));
+  fs::create_symlink("loop", folder_ + "/loop");
+  const Outcome o = normc({"compile", "rms_norm:infer@f32[*x8]", "-o", "loop"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "cannot write loop: Too many levels of symbolic links"));
+}
+
+TEST_F(Compile, KeepsTheModeOfAFileThatItReplaces) {
+  write("p.npk", "");
+  fs::permissions(folder_ + "/p.npk", fs::perms::owner_read | fs::perms::owner_write);
+  ASSERT_EQ(normc({"compile", "rms_norm:infer@f32[*x8]", "-o", "p.npk"}).code, 0);
+  EXPECT_EQ(fs::status(folder_ + "/p.npk").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(Compile, AFileIsNoFolder) {
+  write("file", "");
+  EXPECT_TRUE(contains(normc({"compile", "rms_norm:infer@f32[*x8]", "-o", "file/p.npk"}).err,
+                       "cannot write file/p.npk: Not a directory"));
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST_F(Fmt, KeepsAClauseWithItsComment) {
 
 TEST_F(Fmt, HelpSaysWhatTheCanonicalTextKeeps) {
   EXPECT_TRUE(contains(normc({"fmt", "--help"}).out,
-                       "resolves `from`, and keeps comments, with the\nclauses that they belong to.\n"));
+                       "resolves `from`, and keeps comments,\nwith the clauses that they belong to.\n"));
 }
 
 TEST_F(Fmt, PrintsTheCommentsOfABuiltinNorm) {

@@ -234,13 +234,14 @@ TEST_F(Explain, SaysWhichCallItCannotTime) {
                        "--features is of a call that is timed"));
   const Outcome large = normc({"explain", "l.npk", kLayer, "--rows", "1000000000"});
   EXPECT_EQ(large.code, 3);
-  EXPECT_TRUE(contains(large.err, "a call on 1000000000 rows and a copy beside it need ")) << large.err;
+  EXPECT_TRUE(contains(large.err, "a call on 1000000000 rows with a copy beside it needs about "))
+      << large.err;
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "100000000000"}).err,
-                       "100000000000 rows of 8 features; legal: up to 8589934592 elements"));
+                       "a call of 100000000000 rows of 8 features has more than 2^33 elements"));
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "none"}).err,
                        "--rows is 'none'; it must be a whole number, 1 or more"));
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--rows", "9000000000000000000"}).err,
-                       "9000000000000000000 rows of 8 features; legal: up to 8589934592 elements"));
+                       "a call of 9000000000000000000 rows of 8 features has more than 2^33 elements"));
 }
 
 TEST_F(Explain, TimesNoCallOfAnotherShapeThanTheProblem) {
@@ -373,6 +374,13 @@ TEST_F(Doctor, GivesItsFindingsToPrograms) {
   const auto result = normc({"doctor", "--json"}).json();
   EXPECT_EQ(result["healthy"], true);
   EXPECT_EQ(result["findings"][0]["item"], "normc");
+}
+
+TEST_F(Check, ThatNeedsMoreMemoryThanThereIsIsRefused) {
+  package("p.npk", {"rms_norm:infer@f32[*x*]"});
+  const Outcome o = normc({"check", "p.npk", "rms_norm:infer@f32[*x4000000000]"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "a check of 4000000000 features needs about "));
 }
 
 }  // namespace

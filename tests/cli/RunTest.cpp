@@ -8,6 +8,8 @@
 namespace normc::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 class Run : public CommandTest {
  protected:
   void array(const std::string& name, std::vector<int64_t> shape, const std::vector<double>& values,
@@ -370,6 +372,82 @@ TEST_F(Run, RefusesFoldersOfOtherNorms) {
                            "dy=dy.npy", "--in", "scale=scale.npy"});
   EXPECT_EQ(o.code, 2);
   EXPECT_TRUE(contains(o.err, "power_norm:backward@f32[*x2] needs what its forward saved"));
+}
+
+TEST_F(Run, ItsReportIsNotWhereAnOutputGoes) {
+  package("l.npk", {"layer_norm:forward@f32[*x2]"});
+  smallInputs();
+  const Outcome o = normc(layerWith({"--out", "y=-"}));
+  ASSERT_EQ(o.code, 0) << o.err;
+  ASSERT_TRUE(parseNpy(o.out, "y")) << "an array and nothing else";
+  EXPECT_TRUE(contains(o.err, "y: 2x2 f4 in -"));
+  EXPECT_TRUE(
+      contains(normc(layerWith({"--out", "y=-", "--json"})).out, "both write to the standard output"));
+  const Outcome two = normc(layerWith({"--out", "y=-", "--out", "dx=/dev/stdout"}));
+  EXPECT_EQ(two.code, 2);
+  EXPECT_TRUE(contains(two.err,
+                       "two outputs go to the standard output\n  hint: name a file for all but one of them"));
+}
+
+TEST_F(Run, AStateIsWrittenWholeOrNotAtAll) {
+  package("p.npk", {"power_norm:forward@f32[*x2]"});
+  smallInputs();
+  const std::vector<std::string> forward{"run",
+                                         "p.npk",
+                                         "power_norm:forward@f32[*x2]",
+                                         "--in",
+                                         "x=x.npy",
+                                         "--in",
+                                         "scale=scale.npy",
+                                         "--in",
+                                         "bias=bias.npy",
+                                         "--state",
+                                         "state"};
+  ASSERT_EQ(normc(forward).code, 0);
+  const std::string step = read("state/step.npy");
+  // A folder cannot be moved over a file.
+  fs::create_directories(folder_ + "/state/psi2.npy.old/full");
+  const Outcome o = normc(forward);
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "cannot write state/psi2.npy: "));
+  EXPECT_TRUE(contains(o.err, "the fields of its folder are as they were"));
+  EXPECT_EQ(read("state/step.npy"), step);
+  EXPECT_TRUE(exists("state/nu.npy"));
+}
+
+TEST_F(Run, AFolderThatCannotBeMadeIsFoundBeforeTheCall) {
+  package("p.npk", {"power_norm:forward@f32[*x2]"});
+  smallInputs();
+  write("file", "");
+  const Outcome o =
+      normc({"run", "p.npk", "power_norm:forward@f32[*x2]", "--in", "x=x.npy", "--in", "scale=scale.npy",
+             "--in", "bias=bias.npy", "--state", "file/state", "--out", "y=y.npy"});
+  EXPECT_EQ(o.code, 3);
+  EXPECT_TRUE(contains(o.err, "cannot make the folder file/state: Not a directory"));
+  EXPECT_FALSE(exists("y.npy"));
+}
+
+TEST_F(Run, AnInputThatIsIgnoredIsNamed) {
+  package("p.npk", {"rms_norm_residual:backward@f32[*x2]", "rms_norm_residual:forward@f32[*x2]"});
+  smallInputs();
+  const std::vector<std::string> rest{"--in",           "scale=scale.npy", "--in",
+                                      "residual=x.npy", "--saved",         "saved"};
+  std::vector<std::string> forward{
+      "run", "p.npk", "rms_norm_residual:forward@f32[*x2]", "--in", "x=x.npy", "--out", "residual_out=h.npy"},
+      backward{"run",
+               "p.npk",
+               "rms_norm_residual:backward@f32[*x2]",
+               "--in",
+               "residual_out=h.npy",
+               "--in",
+               "dy=dy.npy",
+               "--out",
+               "dx=dx.npy"};
+  for (auto* words : {&forward, &backward}) words->insert(words->end(), rest.begin(), rest.end());
+  ASSERT_EQ(normc(forward).code, 0);
+  const Outcome o = normc(backward);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(contains(o.err, "normc: note: rms_norm_residual:backward@f32[*x2] does not read residual\n"));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
 TEST(TuneReport, WhatWasInterruptedIsNoDecision) {
   const auto text = [](bool complete) {
     Tuned tuned = tied(true);
-    tuned.outcome.complete = complete, tuned.outcome.decision.tie = false;
+    tuned.outcome.complete = tuned.outcome.decided = complete, tuned.outcome.decision.tie = false;
     std::ostringstream results, talk;
     Output out(results, talk);
     report({tuned}, complete, "", out);
@@ -50,6 +50,16 @@ TEST(TuneReport, WhatWasInterruptedIsNoDecision) {
       << text(false);
   EXPECT_NE(text(false).find("not decided"), std::string::npos);
   EXPECT_EQ(text(false).find("streamed"), std::string::npos) << "no schedule is chosen";
+}
+
+TEST(TuneReport, ABudgetThatEndedBeforeARaceIsNoDecision) {
+  Tuned tuned = tied(true);
+  tuned.outcome.decided = false;
+  std::ostringstream results, talk;
+  Output out(results, talk);
+  report({tuned}, true, "", out);
+  EXPECT_NE(results.str().find("not decided"), std::string::npos) << results.str();
+  EXPECT_NE(results.str().find("0 faster than the default, 0 as it was, 1 not decided\n"), std::string::npos);
 }
 
 TEST(TuneReport, NamesTheProblemsThatWereNotBegun) {

@@ -35,11 +35,12 @@ tune::Database databaseOfAll(const std::vector<std::string>& lines) {
 /// Asks for a schedule for the task of a choice, as compiling and tuning do.
 void checkChoice(const tune::Record& choice, const tune::Database& database) {
   const tune::Site site{choice.device, choice.toolchain};
+  const tune::Standing standing(database.records);
   const tune::Pick pick =
-      tune::pickFor(choice.task, site, database, [](const tune::Record&) { return true; });
+      tune::pickFor(choice.task, site, database, standing, [](const tune::Record&) { return true; });
   require(!pick.origin.empty() && !pick.rungs.empty(), "a schedule has an origin");
   require(!pick.record || pick.record->kind == "choice", "what is picked is a choice");
-  const bool stands = tune::reasonRejected(choice, database.records).empty();
+  const bool stands = standing.reasonRejected(choice).empty();
   require(!stands || pick.record || pick.origin.starts_with("default, tied"),
           "a choice that stands is found");
   require(!tune::tunedSizes(database, choice.task.problem, choice.task.norm, choice.device).empty(),
@@ -82,12 +83,13 @@ void records(std::string_view text) {
   require(again.missing(database).empty() && database.missing(again).empty(), "nothing is lost by merging");
   again.add(std::move(database));
   require(again.text() == merged, "merging what is there changes nothing");
+  const tune::Standing standing(again.records);
   size_t choices = 0;
   for (const tune::Record& record : again.records) {
     require(!tune::newer(record, record), "no record is newer than itself");
     if (record.kind == "choice") {
-      (void)tune::reasonRejected(record, again.records);
-      (void)tune::isSuperseded(record, again.records);
+      (void)standing.reasonRejected(record);
+      (void)standing.isSuperseded(record);
       if (++choices <= 4) checkChoice(record, again);
     }
     require(!record.task.text().empty() && record.device.id().size() == 16, "a record names task and device");

@@ -85,12 +85,13 @@ void stream(const Words& w, bool triad) {
 
 }  // namespace
 
-package::Writer layerNormPackage(int64_t fewRows, const std::string& producer) {
-  package::Writer writer({{"normc", producer}});
+package::Writer layerNormPackage(int64_t fewRows, const std::string& schedule) {
+  package::Writer writer({{"normc", schedule}});
   const auto& norms = builtinNorms();
   const auto norm = std::ranges::find_if(norms, [](const BuiltinNorm& n) { return n.name == "layer_norm"; });
   for (const char* entry : {"forward", "backward"}) {
     package::Kernel kernel = forCuda(layerNorm(entry, 128));
+    kernel.schedule = schedule;
     kernel.norm = writer.addNorm(norm->name, "hash", norm->text);
     kernel.blob = writer.addBlob(ptxOf(kernel), "ptx", kernel.isa);
     writer.addKernel(kernel);

@@ -9,7 +9,7 @@ namespace normc::test {
 
 /// layer_norm forward and backward in f32 for 128 features, for sm_90, with the text of the real norm; and a
 /// forward that serves so many rows at most, if any.
-package::Writer layerNormPackage(int64_t fewRows = 0, const std::string& producer = "test");
+package::Writer layerNormPackage(int64_t fewRows = 0, const std::string& schedule = "scalar");
 
 /// A launcher for them, and for copy_N and triad_N: computes in double, one task after another. Other entries
 /// do nothing. `user` is ignored.

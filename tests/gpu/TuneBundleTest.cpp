@@ -23,7 +23,7 @@ class TuneBundle : public testing::Test {
     std::string form = (std::filesystem::temp_directory_path() / "normc-bundle-XXXXXX").string();
     folder_ = mkdtemp(form.data());
     run_.folder = folder_, run_.records = folder_ + "/results.jsonl", run_.worker = NORMC_WORKER;
-    run_.cudaLibrary = NORMC_WORKING_DRIVER, run_.budget = 0.1;
+    run_.cudaLibrary = NORMC_WORKING_DRIVER, run_.budget = 2;
   }
   ~TuneBundle() override { std::filesystem::remove_all(folder_); }
 

@@ -49,6 +49,14 @@ void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
   }
 }
 
+/// A value that a script left empty is no wish for the default.
+void refuseEmptyValues(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty())
+        throw usage(option->get_name(/*positional=*/false) + " is empty", "leave it out, or give it a value");
+}
+
 /// Returns what the parser says of a flag's values, in the words of this program.
 Failure refusedValues(const CLI::ParseError& error) {
   const std::string text = error.what(), flag = text.substr(0, text.find(':'));
@@ -84,6 +92,7 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
       out.results() << "normc " << normc_version() << "\n";
     return ExitCode::Ok;
   } catch (const CLI::Success& shown) {  // --help
+    refuseExtras(app, verbs);
     app.exit(shown, out.results(), out.talk());
     return ExitCode::Ok;
   } catch (const CLI::ParseError& error) {
@@ -92,6 +101,7 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
   }
   refuseExtras(app, verbs);
   if (app.get_subcommands().empty()) throw usage("there is no verb on the command line", "see normc --help");
+  refuseEmptyValues(*app.get_subcommands()[0]);
   return translated([&] { return actions.at(app.get_subcommands()[0])(out); });
 }
 

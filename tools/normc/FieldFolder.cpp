@@ -58,15 +58,57 @@ void readFields(const std::string& folder, const std::string& what, FieldBuffer&
   }
 }
 
+namespace {
+
+/// The files of a folder, which get new content together: if one cannot be replaced, all are as they were.
+class Replacement {
+ public:
+  ~Replacement() {
+    std::error_code none;
+    for (const std::string& file : files_) fs::remove(newOf(file), none), fs::remove(oldOf(file), none);
+  }
+  void add(const std::string& file, const NpyArray& array) {
+    files_.push_back(file);
+    writeNpy(newOf(file), array);
+  }
+  /// A process that is killed leaves a folder that lacks fields, which is an error of its reader, and none
+  /// with fields of two calls.
+  void commit() {
+    std::error_code error;
+    for (const std::string& file : files_)
+      if (std::error_code none; fs::exists(file, none)) move(file, oldOf(file), file, error);
+    for (const std::string& file : files_) move(newOf(file), file, file, error);
+  }
+
+ private:
+  static std::string newOf(const std::string& file) { return file + ".new"; }
+  static std::string oldOf(const std::string& file) { return file + ".old"; }
+  void move(const std::string& from, const std::string& to, const std::string& file, std::error_code& error) {
+    fs::rename(from, to, error);
+    if (!error) return;
+    std::error_code none;
+    for (const std::string& each : files_)
+      if (fs::exists(oldOf(each), none)) fs::rename(oldOf(each), each, none);
+    throw refused("cannot write " + file + ": " + error.message(),
+                  "the fields of its folder are as they were");
+  }
+
+  std::vector<std::string> files_;
+};
+
+}  // namespace
+
 void writeFields(const std::string& folder, const FieldBuffer& buffer) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw refused("cannot make the folder " + folder + ": " + error.message());
+  Replacement fields;
   for (const normc_field& field : buffer.fields) {
     const char* data = static_cast<const char*>(buffer.memory.data()) + field.offset;
-    writeNpy(fileOf(folder, field),
-             {typeOfField(field.type), shapeOf(field), std::string(data, field.bytes)});
+    fields.add(fileOf(folder, field),
+               {typeOfField(field.type), shapeOf(field), std::string(data, field.bytes)});
   }
+  fields.commit();
 }
 
 }  // namespace normc::cli

@@ -21,7 +21,8 @@ bool holdsFields(const std::string& folder);
 
 /// `what` as in messages: "the state".
 void readFields(const std::string& folder, const std::string& what, FieldBuffer&);
-/// Makes the folder where there is none.
+/// Makes the folder where there is none. Writes all fields, or on failure leaves those of the folder as they
+/// are.
 void writeFields(const std::string& folder, const FieldBuffer&);
 
 }  // namespace normc::cli

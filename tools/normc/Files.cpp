@@ -32,6 +32,18 @@ void writeThrough(const std::string& path, std::string_view content) {
   if (error) throw cannot("write", path, error);
 }
 
+/// Returns the path that links lead to, whether there is a file or not.
+std::string followed(const std::string& given) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  fs::path path = given;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!fs::is_symlink(path, none)) return path.string();
+    path = path.parent_path() / fs::read_symlink(path, none);  // which replaces all of it if it is absolute
+  }
+  throw cannot("write", given, ELOOP);
+}
+
 /// True if both paths lead to one file, there or not; `-` is a file where the standard input is one.
 bool isSameFile(std::string a, std::string b) {
   for (std::string* path : {&a, &b}) {
@@ -40,11 +52,17 @@ bool isSameFile(std::string a, std::string b) {
   }
   std::error_code none;
   if (fs::equivalent(a, b, none)) return true;
-  const auto whole = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path), none); };
+  const auto whole = [&](const std::string& path) {
+    return fs::weakly_canonical(fs::absolute(followed(path), none), none);
+  };
   return whole(a) == whole(b);
 }
 
 }  // namespace
+
+bool isStandardOutput(const std::string& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
 
 bool isStream(const std::string& path) {
   std::error_code none;
@@ -76,10 +94,8 @@ std::string readFile(const std::string& path, size_t most) {
 }
 
 void writeFile(const std::string& given, std::string_view content) {
-  std::error_code none;
   if (isStream(given)) return writeThrough(given, content);
-  const std::string path = fs::is_symlink(given, none) ? fs::weakly_canonical(given, none).string() : given;
-  if (const int error = package::replaceFile(path, content)) throw cannot("write", path, error);
+  if (const int error = package::replaceFile(followed(given), content)) throw cannot("write", given, error);
 }
 
 void requireOwnFile(const NamedFile& output, const std::vector<NamedFile>& others, const std::string& hint) {
@@ -90,13 +106,32 @@ void requireOwnFile(const NamedFile& output, const std::vector<NamedFile>& other
                   "name another file for " + output.what + (hint.empty() ? "" : ", or " + hint));
 }
 
+namespace {
+
+/// Fails if no file can be made in the folder of `path`.
+void requireRoom(const std::string& path) {
+  std::error_code none;
+  const fs::path parent = fs::path(path).parent_path(), folder = parent.empty() ? "." : parent;
+  if (fs::exists(folder, none) && !fs::is_directory(folder, none)) throw cannot("write", path, ENOTDIR);
+  if (access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
+}
+
+}  // namespace
+
 void requireWritable(const std::string& path) {
   std::error_code none;
   if (fs::is_directory(path, none)) throw cannot("write", path, EISDIR);
   if (isStream(path)) return;
-  std::string folder = fs::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  if (access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
+  const std::string file = followed(path);
+  if (fs::exists(file, none) && access(file.c_str(), W_OK) != 0) throw cannot("write", path, errno);
+  requireRoom(file);
+}
+
+void requireFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw refused("cannot make the folder " + path + ": " + error.message());
+  requireRoom(path + "/");
 }
 
 }  // namespace normc::cli

@@ -15,6 +15,9 @@ std::string readFile(const std::string& path, size_t most = std::string::npos);
 /// the standard output.
 bool isStream(const std::string& path);
 
+/// True for `-` and the other names of the standard output.
+bool isStandardOutput(const std::string& path);
+
 /// Writes under a temporary name beside `path` and renames: on failure there is no new
 /// file, and an old one is as it was. A stream is written through.
 void writeFile(const std::string& path, std::string_view content);
@@ -33,5 +36,7 @@ void requireOwnFile(const NamedFile& output, const std::vector<NamedFile>& other
 
 /// Fails before long work is done for a file that cannot be written.
 void requireWritable(const std::string& path);
+/// Makes the folder; fails if it is none, or no file can be made in it.
+void requireFolder(const std::string& path);
 
 }  // namespace normc::cli

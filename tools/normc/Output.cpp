@@ -56,10 +56,6 @@ std::string Table::text(int indent) const {
   return text;
 }
 
-std::string counted(int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string bytesText(double bytes) {
   static constexpr const char* units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
   size_t unit = 0;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "dsl/Nearest.h"
+
 namespace normc::cli {
 
 /// Keys in the order in which they are written.
@@ -46,8 +48,6 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// `1 kernel`, `3 kernels`.
-std::string counted(int64_t count, const std::string& noun);
 /// `812 B`, `96.3 KiB`.
 std::string bytesText(double bytes);
 /// `4.2 ms`, `3.1 s`, `2 min 10 s`.

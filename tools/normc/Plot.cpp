@@ -17,14 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 using plot::block, plot::plain, tune::Record;
 
-/// Bytes that a call has to move: its X-sized tensors, once each.
-double bytesOf(const tune::Task& task) {
-  return (task.problem.isBackward() ? 3.0 : 2.0) * bytes(task.problem.data) * double(task.segments) *
-         double(task.rows) * double(task.features);
-}
+double elementsOf(const tune::Task& task) { return double(task.totalRows()) * double(task.features); }
 
+/// Billions of elements of x in a second. What a norm reads and writes beside x is not recorded.
 double rate(const Record& choice, const tune::Samples& samples) {
-  return samples.empty() ? 0 : bytesOf(choice.task) / measure::median(samples) * 1e-9;
+  return samples.empty() ? 0 : elementsOf(choice.task) / measure::median(samples) * 1e-9;
 }
 
 /// The properties that the lines of one picture share: all but the features.
@@ -56,13 +53,14 @@ std::string landscapeScript(const tune::Database& all) {
 }
 
 std::string choicesScript(const tune::Database& all, bool overFeatures) {
+  const tune::Standing standing(all.records);
   std::map<std::string, std::map<double, std::pair<double, double>>> series;
   for (const Record& r : all.records)
-    if (r.kind == "choice" && tune::reasonRejected(r, all.records).empty() &&
-        !tune::isSuperseded(r, all.records))
-      series[overFeatures ? seriesOf(r.task) + ", " + std::to_string(r.task.segments * r.task.rows) + " rows"
-                          : seriesOf(r.task)][overFeatures ? double(r.task.features) : bytesOf(r.task)] = {
-          rate(r, r.reference), rate(r, r.samples)};
+    if (r.kind == "choice" && standing.reasonRejected(r).empty() && !standing.isSuperseded(r))
+      series[overFeatures ? seriesOf(r.task) + ", " + std::to_string(r.task.totalRows()) + " rows"
+                          : seriesOf(r.task)]
+            [overFeatures ? double(r.task.features) : bytes(r.task.problem.data) * elementsOf(r.task)] = {
+                rate(r, r.reference), rate(r, r.samples)};
   std::string data, plot;
   int index = 0;
   for (const auto& [name, points] : series) {
@@ -80,8 +78,9 @@ std::string choicesScript(const tune::Database& all, bool overFeatures) {
   if (plot.empty()) return "";
   return data +
          (overFeatures ? "set title \"Speed over feature counts\"\nset xlabel \"features\"\n"
-                       : "set title \"Speed over the bytes of a call\"\nset xlabel \"bytes\"\n") +
-         "set ylabel \"GB/s\"\nset logscale x 2\nset yrange [0:*]\nset key below vertical maxcols 1\n" +
+                       : "set title \"Speed over the bytes of x\"\nset xlabel \"bytes\"\n") +
+         "set ylabel \"elements of x in a second, billions\"\nset logscale x 2\nset yrange [0:*]\n"
+         "set key below vertical maxcols 1\n" +
          plot + "\n";
 }
 
@@ -107,18 +106,19 @@ ExitCode plotRecords(const tune::Database& all, const std::string& given, const 
   const std::string folder = given.empty() ? "." : given;
   std::error_code none;
   fs::create_directories(folder, none);
-  for (const plot::Picture& picture : pictures)
-    for (const char* ending : {".svg", ".png"}) {
-      const std::string file = folder + "/" + picture.name + ending;
-      requireOwnFile({"the picture", file}, read);
-      requireWritable(file);
-    }
-  auto files = plot::draw(pictures, folder);
-  if (!files) throw refused(llvm::toString(files.takeError()));
+  auto drawn = plot::draw(pictures);
+  if (!drawn) throw refused(llvm::toString(drawn.takeError()));
+  std::vector<std::string> files;
+  for (const plot::Drawn& each : *drawn) {
+    files.push_back(folder + "/" + each.file);
+    requireOwnFile({"the picture", files.back()}, read);
+    requireWritable(files.back());
+  }
+  for (size_t i = 0; i < files.size(); ++i) writeFile(files[i], (*drawn)[i].bytes);
   if (out.json)
-    out.result({{"files", *files}});
+    out.result({{"files", files}});
   else
-    for (const std::string& file : *files) out.results() << file << "\n";
+    for (const std::string& file : files) out.results() << file << "\n";
   return ExitCode::Ok;
 }
 

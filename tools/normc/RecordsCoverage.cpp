@@ -39,18 +39,19 @@ Subject subjectOf(const tune::Task& task) {
 
 /// Returns the places by the id of their device. Where several toolchains tuned a task, the newest counts.
 std::map<std::string, Place> placesOf(const tune::Database& all) {
+  const tune::Standing valid(all.records);
   std::map<std::pair<std::string, std::string>, const tune::Record*> newest;
   for (const tune::Record& r : all.records) {
-    if (r.kind != "choice" || !tune::reasonRejected(r, all.records).empty()) continue;
+    if (r.kind != "choice" || !valid.reasonRejected(r).empty()) continue;
     const tune::Record*& standing = newest[{r.device.id(), r.task.norm + r.task.text()}];
     if (!standing || tune::newer(r, *standing)) standing = &r;
   }
   std::map<std::string, Place> places;
   for (const auto& [key, r] : newest) {
     Place& place = places[key.first];
-    place.name = r->device.name + ", " + r->device.arch;
+    place.name = r->device.text();
     Covered& covered = place.subjects[subjectOf(r->task)];
-    covered.features.insert(r->task.features), covered.rows.insert(r->task.segments * r->task.rows);
+    covered.features.insert(r->task.features), covered.rows.insert(r->task.totalRows());
     covered.tasks.insert({r->task.segments, r->task.rows, r->task.features});
     if (r->conclusion->verdict != "won") continue;
     ++covered.won, covered.logOfWins -= std::log(r->conclusion->ratio);

@@ -36,7 +36,7 @@ std::string dayOf(int64_t stamp) {
 std::string nameOf(const Record& r) { return r.generator + ":" + r.schedule; }
 
 std::string machineOf(const tune::Device& device) {
-  std::string text = device.name + ", " + device.arch;
+  std::string text = device.text();
   for (const auto& [fact, value] : device.facts) {
     const bool bytes = fact.ends_with("cache") || fact.ends_with("bytes");
     text += ", " + fact + " " + (bytes ? bytesText(double(value)) : std::to_string(value));
@@ -62,11 +62,10 @@ std::map<std::string, Problem> problemsOf(const tune::Database& all) {
 }
 
 /// Returns the choice that counts; null if there is none.
-const Record* standingOf(const Problem& problem, const tune::Database& all) {
+const Record* standingOf(const Problem& problem, const tune::Standing& standing) {
   const Record* best = nullptr;
   for (const Record* choice : problem.choices)
-    if (tune::reasonRejected(*choice, all.records).empty() && (!best || tune::newer(*choice, *best)))
-      best = choice;
+    if (standing.reasonRejected(*choice).empty() && (!best || tune::newer(*choice, *best))) best = choice;
   return best;
 }
 
@@ -108,8 +107,7 @@ std::string rejectedText(const Problem& problem) {
   int64_t same = 0;
   for (const auto& [name, r] : newest) {
     same += r->status == tune::Status::Duplicate;
-    if (r->status != tune::Status::Ok && r->status != tune::Status::Duplicate)
-      rows.push_back({name, std::string(tune::name(r->status)), r->reason});
+    if (isFailure(r->status)) rows.push_back({name, std::string(tune::name(r->status)), r->reason});
   }
   std::string text;
   if (rows.size() > 1) text += tableOf(rows);
@@ -121,13 +119,13 @@ std::string rejectedText(const Problem& problem) {
   return text;
 }
 
-std::string sectionOf(const Problem& problem, const tune::Database& all) {
+std::string sectionOf(const Problem& problem, const tune::Standing& standing) {
   const Record& any = *problem.any;
   int64_t stamp = 0, screenedRows = 0;
   for (const Record* r : problem.trials)
     stamp = std::max(stamp, r->stamp), screenedRows = std::max(screenedRows, r->screenedRows);
   for (const Record* r : problem.choices) stamp = std::max(stamp, r->stamp);
-  const Record* chosen = standingOf(problem, all);
+  const Record* chosen = standingOf(problem, standing);
   std::string text =
       element("h2", escaped(any.task.text())) +
       element("p", escaped(machineOf(any.device) + "; " + toolsOf(any) + "; measured on " + dayOf(stamp)),
@@ -153,7 +151,8 @@ std::string recordsPage(const tune::Database& all) {
                        ". Times are those of a call over those of the default in the same rounds: below 1 is "
                        "faster. The interval holds 95 %. The name of a candidate appears where its mark is "
                        "pointed at.");
-  for (const auto& [key, problem] : problems) body += sectionOf(problem, all);
+  const tune::Standing standing(all.records);
+  for (const auto& [key, problem] : problems) body += sectionOf(problem, standing);
   return page("normc: tuning", body);
 }
 

@@ -1,6 +1,7 @@
 #include "tools/normc/Requests.h"
 
 #include <algorithm>
+#include <set>
 
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
@@ -143,13 +144,14 @@ bool RequestFlags::shapesNorms() const {
 
 std::vector<Problem> problemsOf(const RequestFlags& flags) {
   NormTable norms;
-  std::vector<std::string> problems;
+  std::vector<std::string> problems, names;
   for (const std::string& input : flags.inputs) {
-    if (namesFile(input) || !isProblem(input)) {
-      norms.add(input);
-    } else {
+    if (!namesFile(input) && isProblem(input)) {
       problems.push_back(input);
+      continue;
     }
+    norms.add(input);
+    if (!namesFile(input)) names.push_back(input);
   }
 
   if (!problems.empty() && flags.shapesNorms())
@@ -157,10 +159,21 @@ std::vector<Problem> problemsOf(const RequestFlags& flags) {
                 "leave out the flags for them, or name the norm alone");
 
   Collector collector;
+  std::set<std::string, std::less<>> used;
   for (const std::string& text : problems)
-    collector.add(parseProblem(text, [&](std::string_view name) { return norms.find(name); }));
-  // With problems beside it, a norm is there to be named by them.
-  if (!problems.empty()) return collector.take();
+    collector.add(parseProblem(text, [&](std::string_view name) {
+      used.emplace(name);
+      return norms.find(name);
+    }));
+  // With problems beside it, a norm is there to be named by them, or a file of several.
+  if (!problems.empty()) {
+    std::vector<Problem> taken = collector.take();
+    for (const std::string& name : names)
+      if (!used.contains(name))
+        throw usage("the problems do not use the norm " + inQuotes(name),
+                    "write it as a problem too, e.g. '" + name + ":forward@f32[*x*]', or name norms alone");
+    return taken;
+  }
 
   const auto bindings = bindingsOf(flags, norms.inOrder());
   for (const Norm& norm : norms.inOrder()) {

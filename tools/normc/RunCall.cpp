@@ -102,7 +102,13 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
     throw refused(problem + " exchanges sums with other calls",
                   "call it through the C API; docs/many-ranks.md shows how");
   const std::vector<Tensor> reads = tensorsOf(kernel, false), writes = tensorsOf(kernel, true);
-  refuseUnknown(inputs, namesOf(reads), "--in", problem);
+  std::vector<std::string> known = namesOf(reads);
+  for (const std::string& ignored : kernel.ignored.value_or(std::vector<std::string>{}))
+    if (inputs.contains(ignored)) {
+      known.push_back(ignored);
+      out.note(problem + " does not read " + ignored);
+    }
+  refuseUnknown(inputs, known, "--in", problem);
   refuseSame(outputs, kernel);
   refuseUnknown(outputs, namesOf(writes), "--out", problem);
   std::map<Tensor, NpyArray> arrays;

@@ -1,4 +1,4 @@
-// The whole way once: a small kernel is compiled, linked, loaded and judged.
+// Compiles, links, loads and judges one small kernel.
 #pragma once
 
 #include <string>

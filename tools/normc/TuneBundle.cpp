@@ -6,10 +6,10 @@
 
 #include "autotune/candidates/CandidateCompiler.h"
 #include "autotune/tune/Bundle.h"
+#include "autotune/tune/Interrupt.h"
 #include "dsl/Print.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/TargetFlag.h"
@@ -52,7 +52,7 @@ struct LeftOut {
 
 /// The default, then the seeds, as far as they can be made; to `leftOut` those that cannot.
 tune::Shipped shipped(const TuneTask& t, const tune::Hardware& hardware, size_t index, const TuneFlags& flags,
-                      const Interrupt& interrupt, std::vector<LeftOut>& leftOut) {
+                      const tune::Interrupt& interrupt, std::vector<LeftOut>& leftOut) {
   const tune::Landscape landscape = landscapeOf(t, hardware, flags, Illegal::Kept);
   const std::vector<size_t> points = candidatesOf(landscape, flags);
   const std::string folder = flags.output + "/" + std::to_string(index);
@@ -107,7 +107,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   makeFolder(flags.output);
   std::vector<tune::Shipped> all;
   std::vector<LeftOut> leftOut;
-  const Interrupt interrupt;
+  const tune::Interrupt interrupt;
   Progress progress(out, "compiling", int64_t(tasks.size()));
   int64_t packages = 0;
   for (const TuneTask& task : tasks) {
@@ -119,7 +119,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
     packages += int64_t(all.back().points.size());
   }
   progress.clear();
-  writeFile(flags.output + "/plan.json", tune::planText(all));
+  writeFile(flags.output + "/" + tune::kPlanFile, tune::planText(all));
   if (out.json) {
     Json without = Json::array();
     for (const LeftOut& one : leftOut)
@@ -146,10 +146,10 @@ ExitCode runBundleHere(const TuneFlags& flags, Output& out) {
   const auto folders = wordsAfterFirst(flags);
   if (folders.size() != 1)
     throw usage("normc tune run-bundle needs one folder", "normc tune run-bundle FOLDER");
-  const Interrupt interrupt;
+  const tune::Interrupt interrupt;
   tune::BundleRun run;
   run.folder = folders[0],
-  run.records = flags.records.empty() ? run.folder + "/results.jsonl" : flags.records;
+  run.records = flags.records.empty() ? run.folder + "/" + tune::kResultsFile : flags.records;
   run.worker = tune::Worker::besideThis(), run.budget = secondsOf("--budget", flags.budget);
   const Place place(flags.place);
   run.deviceIndex = place.index(), run.cudaLibrary = place.cudaLibrary();
@@ -176,8 +176,9 @@ ExitCode importResults(const TuneFlags& flags, Output& out) {
   std::vector<std::string> results;
   std::error_code none;
   for (const std::string& file : files)
-    results.push_back(fs::is_directory(file, none) ? file + "/results.jsonl" : file);
+    results.push_back(fs::is_directory(file, none) ? file + "/" + tune::kResultsFile : file);
   for (const std::string& file : results) requireOwnFile({"--records", flags.records}, {{"the input", file}});
+  if (isStream(flags.records)) throw refused("cannot write " + flags.records + ": it is not a regular file");
   tune::Database all, given;
   if (fs::exists(flags.records, none)) all = recordsIn(flags.records);
   for (const std::string& file : results) given.add(recordsIn(file));

@@ -27,7 +27,7 @@ struct Tally {
 
 std::string speedUp(const tune::Outcome& outcome) {
   const tune::Decision& d = outcome.decision;
-  if (!outcome.complete) return "not decided";
+  if (!outcome.decided) return "not decided";
   if (d.tie) return "default stays";
   return digitsText(1 / d.ratio.value, 3) + "x [" + digitsText(1 / d.ratio.high, 3) + ", " +
          digitsText(1 / d.ratio.low, 3) + "]";
@@ -37,9 +37,9 @@ Json jsonOf(const Tuned& t) {
   const tune::Decision& d = t.outcome.decision;
   const Tally tally(t.outcome);
   Json json = {
-      {"problem", t.task.problem.text()}, {"segments", t.task.segments}, {"rows", t.task.rows},
-      {"threads", t.task.threads},        {"policy", t.task.policy},     {"points", t.landscape.size()},
-      {"complete", t.outcome.complete},   {"seconds", t.outcome.seconds}};
+      {"problem", t.task.problem.text()}, {"segments", t.task.segments},  {"rows", t.task.rows},
+      {"threads", t.task.threads},        {"policy", t.task.policy},      {"points", t.landscape.size()},
+      {"complete", t.outcome.complete},   {"decided", t.outcome.decided}, {"seconds", t.outcome.seconds}};
   if (!t.outcome.failure.empty()) {
     json["failure"] = t.outcome.failure;
     return json;
@@ -77,7 +77,7 @@ Json jsonOf(const Tuned& t) {
   json["raced"] = raced;
   Json rejected = Json::array();
   for (const Screened& one : t.outcome.screened)
-    if (one.status != Status::Ok && one.status != Status::Duplicate)
+    if (isFailure(one.status))
       rejected.push_back({{"schedule", t.landscape[one.point].schedule},
                           {"status", tune::name(one.status)},
                           {"reason", one.reason}});
@@ -105,7 +105,7 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
                     << (t.outcome.interrupted ? ": not tuned: " : ": the default could not be measured: ")
                     << t.outcome.failure << "\n";
     for (const Screened& one : t.outcome.screened) {
-      if (one.status == Status::Ok || one.status == Status::Duplicate) continue;
+      if (!isFailure(one.status)) continue;
       out.results() << "\n"
                     << t.task.problem.text() << ", " << t.landscape[one.point].schedule << ": "
                     << tune::name(one.status) << "\n  " << shortOf(one.reason)
@@ -118,8 +118,12 @@ void printRejected(const std::vector<Tuned>& results, Output& out) {
 
 std::string shortOf(const std::string& reason) {
   const size_t first = std::min(reason.find('\n'), reason.size());
-  if (first + 1 >= reason.size() || !reason.substr(0, first).ends_with(':')) return reason.substr(0, first);
-  return reason.substr(0, first) + " " + reason.substr(first + 1, reason.find('\n', first + 1) - first - 1);
+  std::string text = reason.substr(0, first);
+  if (first + 1 < reason.size() && text.ends_with(':'))
+    text += " " + reason.substr(first + 1, reason.find('\n', first + 1) - first - 1);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';  // a terminal would obey it
+  return text;
 }
 
 void report(const std::vector<Tuned>& results, bool whole, const std::string& records, Output& out,
@@ -141,12 +145,12 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
     if (!t.outcome.failure.empty()) continue;
     const tune::Decision& d = t.outcome.decision;
     const double byDefault = measure::median(t.defaultSamples), chosen = byDefault * d.ratio.value;
-    ++(!t.outcome.complete ? open : d.tie ? stayed : won);
+    ++(!t.outcome.decided ? open : d.tie ? stayed : won);
     const Tally tally(t.outcome);
     table.row({t.task.problem.text(), std::to_string(t.task.rows), t.task.policy, std::to_string(tally.right),
-               secondsText(byDefault), t.outcome.complete ? secondsText(chosen) : "", speedUp(t.outcome),
+               secondsText(byDefault), t.outcome.decided ? secondsText(chosen) : "", speedUp(t.outcome),
                t.copySeconds > 0 ? digitsText(100 * t.copySeconds / chosen, 2) + " %" : "",
-               t.outcome.complete ? t.landscape[d.chosen].schedule : ""});
+               t.outcome.decided ? t.landscape[d.chosen].schedule : ""});
   }
   const int64_t failed = int64_t(results.size()) - won - stayed - open;
   out.results() << table.text();

@@ -16,7 +16,7 @@ std::string nameOf(TuneSubcommand word) {
   return names[int(word)];
 }
 
-/// Whose a flag is. One that is not in the table says which problems are meant.
+/// Returns the subcommands that take a flag. Flags outside the table select problems.
 std::vector<TuneSubcommand> usersOf(const std::string& flag) {
   static const std::map<std::string, std::vector<TuneSubcommand>> users{
       {"--device", {Tune, RunBundle}}, {"--cuda-library", {Tune, RunBundle}},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <utility>
 
 #include "autotune/measure/Policy.h"
@@ -14,12 +15,16 @@ namespace {
 
 /// `i/n`, counted from 1.
 std::pair<int64_t, int64_t> shardOf(const std::string& text) {
-  const size_t slash = text.find('/');
   if (text.empty()) return {1, 1};
-  if (slash == text.npos)
-    throw usage("--shard is " + inQuotes(text) + "; it must have the form 2/8: part 2 of 8");
-  const int64_t part = wholeOf("--shard", text.substr(0, slash), 1),
-                parts = wholeOf("--shard", text.substr(slash + 1), 1);
+  const size_t slash = std::min(text.find('/'), text.size());
+  const auto number = [&](size_t begin, size_t end) {
+    int64_t value = 0;
+    const auto read = std::from_chars(text.data() + std::min(begin, end), text.data() + end, value);
+    if (read.ec != std::errc() || read.ptr != text.data() + end || value < 1)
+      throw usage("--shard is " + inQuotes(text) + "; it must have the form 2/8: part 2 of 8");
+    return value;
+  };
+  const int64_t part = number(0, slash), parts = number(slash + 1, text.size());
   if (part > parts)
     throw usage("--shard is " + inQuotes(text) + "; there are only " + std::to_string(parts) + " parts");
   return {part, parts};
@@ -35,6 +40,17 @@ std::vector<Problem> problemsWithFeatures(const RequestFlags& request) {
   return problems;
 }
 
+/// Returns the values in their order, each once.
+template <typename T>
+std::vector<T> eachOnce(std::vector<T> values) {
+  for (size_t i = 0; i < values.size();)
+    if (std::find(values.begin(), values.begin() + long(i), values[i]) != values.begin() + long(i))
+      values.erase(values.begin() + long(i));
+    else
+      ++i;
+  return values;
+}
+
 /// The numbers of rows that a problem is tuned for: as given, or one that makes x as large as asked for.
 std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t features) {
   std::vector<int64_t> all;
@@ -43,7 +59,7 @@ std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t f
     all.push_back(
         int64_t(std::bit_floor(uint64_t(std::max<int64_t>(flags.elements / segments / features, 1)))));
   if (all.empty()) all.push_back(2048);
-  return all;
+  return eachOnce(std::move(all));
 }
 
 }  // namespace
@@ -71,7 +87,7 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   for (const Problem& problem : problems) {
     const int64_t segments = !problem.segmented ? 1 : flags.segments ? flags.segments : 8;
     for (const int64_t rows : rowsFor(flags, segments, *problem.features))
-      for (const std::string& policy : flags.policies) {
+      for (const std::string& policy : eachOnce(flags.policies)) {
         tune::Task task{
             problem.parts(), problem.spec->structuralHash(), segments, rows, *problem.features, threads,
             policy};

@@ -8,6 +8,7 @@
 
 #include "autotune/tune/FlagValues.h"
 #include "dsl/ForeignSyntaxHints.h"
+#include "dsl/Lexer.h"
 #include "dsl/Library.h"
 #include "dsl/Nearest.h"
 #include "dsl/Norms.h"
@@ -57,7 +58,7 @@ double numberOf(const std::string& flag, const std::string& value) {
   if (reading == Reading::Number && std::isfinite(number)) return number;
   if (reading == Reading::OutOfRange)
     throw usage(flag + " is " + inQuotes(value) + ", which is out of the range of double precision",
-                "use a value from 1e-307 to 1e308");
+                kDoubleRangeHint);
   throw usage(flag + " is " + inQuotes(value) + "; it must be a number");
 }
 

@@ -3,9 +3,11 @@
 #include <ostream>
 
 #include "autotune/check/Checker.h"
+#include "autotune/gate/Trials.h"
+#include "autotune/tune/Interrupt.h"
 #include "codegen/Tuning.h"
 #include "tools/normc/Cli.h"
-#include "tools/normc/Interrupt.h"
+#include "tools/normc/FreeMemory.h"
 #include "tools/normc/Place.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/Translated.h"
@@ -124,12 +126,17 @@ ExitCode checkPackage(const CheckFlags& flags, Output& out) {
 
   std::vector<KernelVerdict> verdicts;
   Counts counts;
-  Interrupt interrupt;
+  tune::Interrupt interrupt;
   {
     Progress progress(out, "checking", int64_t(list.size()));
     for (const size_t kernel : list) {
       if (interrupt.requested()) break;
       progress.step(int64_t(verdicts.size()), file.kernels()[kernel].problem);
+      const Problem problem = valueOf(file.problem(file.kernels()[kernel].problem), ExitCode::Usage);
+      if (const auto features = problem.features ? problem.features
+                                : wanted         ? wanted->features
+                                                 : std::nullopt)
+        requireMemory("a check of " + counted(*features, "feature"), gate::bytesOfTrials(problem, *features));
       KernelVerdict verdict =
           valueOf(checker.check(kernel, {.features = wanted ? wanted->features : std::nullopt,
                                          .stop = [&] { return interrupt.requested(); }}),

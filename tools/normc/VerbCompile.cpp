@@ -5,13 +5,13 @@
 #include <set>
 
 #include "autotune/candidates/Selection.h"
+#include "autotune/tune/Interrupt.h"
 #include "codegen/Package.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "runtime/abi/Isa.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/Requests.h"
@@ -197,7 +197,7 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
 
 /// The bytes of the package; leaves the program on Ctrl-C.
 std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Output& out) {
-  const Interrupt interrupt;
+  const tune::Interrupt interrupt;
   Progress progress(out, "compiling", int64_t(jobs.size()));
   codegen::PackageOptions options;
   options.threads = unsigned(std::min<int64_t>(flags.threads, UINT32_MAX));

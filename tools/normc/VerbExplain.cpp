@@ -5,6 +5,7 @@
 #include "autotune/measure/Buffers.h"
 #include "autotune/tune/LiveLab.h"
 #include "tools/normc/Cli.h"
+#include "tools/normc/FreeMemory.h"
 #include "tools/normc/PlanFlags.h"
 
 namespace normc::cli {
@@ -33,22 +34,16 @@ Json jsonOf(const package::Traffic& t) {
   return json;
 }
 
-std::string microseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
-  return text;
-}
-
 std::string textOf(const CallTime& t) {
   char ratio[96];
   std::snprintf(ratio, sizeof ratio, "%.2f [%.2f, %.2f]", t.toCopy.value, t.toCopy.low, t.toCopy.high);
   std::string text = "moved: " + bytesText(double(t.bytes())) + " by that traffic, " +
                      bytesText(double(t.tensorBytes)) + " a tensor\n";
   if (t.predicted > 0)
-    text += "predicted: " + microseconds(t.predicted) + ", by the model that orders candidates\n";
+    text += "predicted: " + secondsText(t.predicted) + ", by the model that orders candidates\n";
   char speed[32];
   std::snprintf(speed, sizeof speed, "%.1f GB/s", double(t.bytes()) / t.seconds * 1e-9);
-  return text + "measured: " + microseconds(t.seconds) + ", " + speed + ", " + ratio +
+  return text + "measured: " + secondsText(t.seconds) + ", " + speed + ", " + ratio +
          " of the time of the faster copy\n";
 }
 
@@ -86,9 +81,9 @@ Call callOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
   problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
-  if (rows > tune::kMostElements / extents.features)
-    throw usage(std::to_string(rows) + " rows of " + std::to_string(extents.features) +
-                " features; legal: up to " + std::to_string(tune::kMostElements) + " elements");
+  const std::string size = counted(rows, "row") + " of " + counted(extents.features, "feature");
+  if (const std::string why = tune::whyTooLarge("a call of " + size, 1, rows, extents.features); !why.empty())
+    throw usage(why);
   const measure::Machine machine = measure::thisMachine();
   if (threads == 0) threads = machine.processors;
 
@@ -98,10 +93,8 @@ Call callOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
     throw usage("--rows " + std::to_string(rows) + " is of another call than the problem: " + error.what(),
                 "leave sizes open in the problem, with *, or give the same ones");
   }
-  const int64_t needed = 2 * measure::Buffers::bytesOfSet(problem, extents);
-  if (needed > machine.memory)
-    throw refused("a call on " + std::to_string(rows) + " rows and a copy beside it need " +
-                  bytesText(double(needed)) + ", and " + bytesText(double(machine.memory)) + " are free");
+  requireMemory("a call on " + counted(rows, "row") + " with a copy beside it",
+                2 * measure::Buffers::bytesOfSet(problem, extents));
   return {std::move(problem), extents, machine, threads};
 }
 

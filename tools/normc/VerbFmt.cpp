@@ -89,9 +89,8 @@ Action declareFmt(CLI::App& parser) {
   parser.add_flag("-i,--in-place", flags->inPlace, "Write the file back");
   parser.add_flag("--check", flags->check, "Write nothing; fail if the file is not in its canonical form");
   parser.footer(
-      "The canonical text spells out what differs from a default, resolves `from`, and keeps comments, with "
-      "the\n"
-      "clauses that they belong to.");
+      "The canonical text spells out what differs from a default, resolves `from`, and keeps comments,\n"
+      "with the clauses that they belong to.");
   return [flags](Output& out) { return fmt(*flags, out); };
 }
 

@@ -53,9 +53,9 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
   std::set<std::string> devices, rejected;
   int64_t trials = 0;
   for (const tune::Record& r : all.records) {
-    devices.insert(r.device.name + ", " + r.device.arch + " (" + r.device.id().substr(0, 8) + ")");
+    devices.insert(r.device.text() + " (" + r.device.id().substr(0, 8) + ")");
     trials += r.kind == "trial";
-    if (r.kind == "trial" && r.status != tune::Status::Ok && r.status != tune::Status::Duplicate)
+    if (r.kind == "trial" && isFailure(r.status))
       rejected.insert(r.task.problem.text() + ", " + r.schedule + ": " + std::string(tune::name(r.status)) +
                       ": " + shortOf(r.reason));
   }
@@ -65,7 +65,7 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
     const tune::Record& r = all.records[i];
     if (r.kind == "trial") continue;
     choices.push_back(jsonOf(r, all.id(i)));
-    table.row({all.id(i).substr(0, 8), r.task.problem.text(), std::to_string(r.task.segments * r.task.rows),
+    table.row({all.id(i).substr(0, 8), r.task.problem.text(), std::to_string(r.task.totalRows()),
                std::to_string(r.task.threads), r.task.policy, r.device.id().substr(0, 8),
                (r.kind == "verify" ? "again: " : "") + r.conclusion->verdict,
                r.conclusion->verdict == "tie" ? "" : digitsText(1 / r.conclusion->ratio, 3) + "x",
@@ -125,6 +125,8 @@ ExitCode records(const RecordsFlags& flags, Output& out) {
     throw usage("--norm is for records verify alone", "normc records " + action + " needs no norm's text");
   if (!flags.wait.empty() && action != "verify")
     throw usage("--wait is for records verify alone", "normc records " + action + " measures nothing");
+  if (!flags.output.empty() && action != "merge" && action != "plot" && action != "report")
+    throw usage("-o is for records merge, plot and report", "normc records " + action + " writes no file");
   if (action == "show") return show(files, out);
   if (action == "coverage") return showCoverage(readAll(files), out);
   if (action == "merge") return merge(flags, files, out);

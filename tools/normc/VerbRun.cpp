@@ -4,11 +4,12 @@
 #include <filesystem>
 #include <ostream>
 
+#include "autotune/measure/Stats.h"
+#include "autotune/tune/Interrupt.h"
 #include "runtime/abi/Operands.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/FieldFolder.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RunCall.h"
 #include "tools/normc/Values.h"
@@ -114,13 +115,21 @@ void readSaved(const RunFlags& flags, const std::string& problem, RunCall& call)
   readFields(flags.saved, "the saved statistics of " + problem, call.saved());
 }
 
+/// Returns the stream of the report: not the one that an output goes to.
+std::ostream& reportBeside(const FileMap& outputs, Output& out) {
+  const auto isStandard = [](const auto& output) { return isStandardOutput(output.second); };
+  const auto count = std::ranges::count_if(outputs, isStandard);
+  if (count > 1) throw usage("two outputs go to the standard output", "name a file for all but one of them");
+  return count ? reportOf("-", out) : out.results();
+}
+
 struct Timing {
-  std::vector<double> seconds;  ///< sorted
-  double fastest() const { return seconds.front(); }
-  double median() const { return seconds[seconds.size() / 2]; }
+  measure::Samples seconds;
+  double fastest() const { return *std::ranges::min_element(seconds); }
+  double median() const { return measure::median(seconds); }
 };
 
-Timing timed(RunCall& call, int64_t repeat, const Interrupt& interrupt, Output& out) {
+Timing timed(RunCall& call, int64_t repeat, const tune::Interrupt& interrupt, Output& out) {
   using Clock = std::chrono::steady_clock;
   Timing timing;
   Progress progress(out, "running", repeat);
@@ -130,7 +139,6 @@ Timing timed(RunCall& call, int64_t repeat, const Interrupt& interrupt, Output& 
     timing.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     progress.step(i + 1, "calls");
   }
-  std::sort(timing.seconds.begin(), timing.seconds.end());
   return timing;
 }
 
@@ -188,6 +196,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   const FileMap outputs = filesOf("--out", flags.outputs, "y=y.npy");
   requireOwnOutputs(flags, inputs, outputs);
   for (const auto& [name, file] : outputs) requireWritable(file);
+  std::ostream& said = reportBeside(outputs, out);
   Planned planned(flags.plan, "run");
   const std::string problem = planned.kernel().problem;
   RunCall call(planned, inputs, outputs, out);
@@ -195,9 +204,11 @@ ExitCode run(const RunFlags& flags, Output& out) {
   requireNoFields(flags, outputs, call);
   readState(flags, problem, call, out);
   readSaved(flags, problem, call);
+  if (!flags.state.empty() && call.writesState()) requireFolder(flags.state);
+  if (!flags.saved.empty() && call.writesSaved()) requireFolder(flags.saved);
 
   if (outputs.empty() && flags.repeat == 0) out.note("no --out: the outputs are computed and not kept");
-  Interrupt interrupt;
+  tune::Interrupt interrupt;
   call.upload();
   call.execute();
   const Timing timing = timed(call, flags.repeat, interrupt, out);
@@ -210,7 +221,7 @@ ExitCode run(const RunFlags& flags, Output& out) {
   if (out.json) {
     out.result(report.json());
   } else {
-    out.results() << report.text();
+    said << report.text();
   }
   return report.done() < flags.repeat ? ExitCode::Interrupted : ExitCode::Ok;
 }
@@ -236,12 +247,10 @@ Action declareRun(CLI::App& parser) {
   addWhole(parser, "--repeat", flags->repeat, "Time N more calls, each from the same state");
   parser.footer(
       "A problem takes those of these tensors that its norm has.\n"
-      "A folder holds one .npy file for each field. A forward begins a fresh state where the --state folder "
-      "is absent\n"
-      "or empty; infer and infer_backward need one that holds a state.\n"
-      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written as f4. "
-      "Codes of\n"
-      "e4m3 and scales that are powers of two are written as their bytes, u1.\n"
+      "A folder holds one .npy file for each field. A forward begins a fresh state where the --state\n"
+      "folder is absent or empty; that of infer and infer_backward holds a state.\n"
+      "Files are C-ordered; float types are rounded to that of the problem, bf16 is read and written\n"
+      "as f4. Codes of e4m3 and scales that are powers of two are written as their bytes, u1.\n"
       "On a GPU, the files are copied there and back; a timed call is its launches and the wait for them.");
   return [flags](Output& out) { return run(*flags, out); };
 }

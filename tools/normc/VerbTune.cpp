@@ -5,14 +5,19 @@
 #include <ostream>
 
 #include "autotune/candidates/CandidateCompiler.h"
+#include "autotune/gate/Trials.h"
+#include "autotune/measure/Buffers.h"
+#include "autotune/measure/Clock.h"
+#include "autotune/measure/Policy.h"
 #include "autotune/search/Search.h"
 #include "autotune/tune/Hints.h"
+#include "autotune/tune/Interrupt.h"
 #include "autotune/tune/ThisDevice.h"
 #include "dsl/Print.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
-#include "tools/normc/Interrupt.h"
+#include "tools/normc/FreeMemory.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
 #include "tools/normc/TargetFlag.h"
@@ -66,7 +71,7 @@ class Tuning {
   ExitCode run() {
     if (flags_.dryRun) return dryRun();
     if (!journal_) out_.note("the measurements of this run are not kept; --records FILE.jsonl keeps them");
-    Interrupt interrupt;
+    tune::Interrupt interrupt;
     Progress progress(out_, "tuning", int64_t(tasks_.size()));
     std::vector<Tuned> results;
     for (const TuneTask& task : tasks_) {
@@ -89,7 +94,7 @@ class Tuning {
   /// rest of the total is divided evenly, and what a problem does not need is for the others.
   double nextBudget(size_t left) const {
     if (total_ == 0) return budget_;
-    const double rest = total_ - (tune::secondsNow() - begun_), least = kLeastOfBudget * budget_;
+    const double rest = total_ - (measure::secondsNow() - begun_), least = kLeastOfBudget * budget_;
     return rest < least ? 0 : std::min(budget_, std::max(least, rest / double(left)));
   }
 
@@ -114,12 +119,18 @@ class Tuning {
       return setting;
     }
     setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
-    setting.sampleSeconds = 1e-3;  // long beside what an event can tell apart
+    setting.sampleSeconds = tune::kCudaSampleSeconds;
     return setting;
   }
 
-  Tuned tune(const TuneTask& t, double budget, size_t index, const Interrupt& interrupt, Progress& progress) {
-    const double begun = tune::secondsNow();
+  Tuned tune(const TuneTask& t, double budget, size_t index, const tune::Interrupt& interrupt,
+             Progress& progress) {
+    const double begun = measure::secondsNow();
+    requireMemory("the gate of " + t.task.text(), gate::bytesOfTrials(t.problem, t.task.features));
+    if (!place_.onCuda())
+      requireMemory(
+          "a race of " + t.task.text(),
+          2 * measure::Buffers::bytesOfSet(t.problem, {t.task.segments, t.task.rows, t.task.features}));
     const tune::Landscape landscape = landscapeOf(t, hardware_, flags_, Illegal::Refused);
     tune::Setting setting = settingOf(t, budget);
     setting.begun = begun, setting.stamp = tune::newStamp(known_.records);
@@ -176,7 +187,7 @@ class Tuning {
     for (const tune::Racer& racer : tuned.outcome.racers)
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
-    if (tuned.outcome.complete && flags_.schedules.empty()) lab.conclude(tuned.outcome);
+    if (tuned.outcome.decided && flags_.schedules.empty()) lab.conclude(tuned.outcome);
     const bool backward = isBackward(problem.entry);
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
     // A budget that is spent leaves no time for a copy.
@@ -202,7 +213,7 @@ class Tuning {
   Output& out_;
   Place place_;
   tune::Hardware hardware_;
-  double begun_ = tune::secondsNow();
+  double begun_ = measure::secondsNow();
   double budget_, total_;  ///< seconds of a problem, and of all; 0: no limit
   std::vector<TuneTask> tasks_;
   std::optional<tune::Journal> journal_;
@@ -234,7 +245,8 @@ Action declareTune(CLI::App& parser) {
   addWhole(parser, "--elements", flags->elements,
            "Instead of --rows: as many as give x so many elements, rounded down to a power of two", 1);
   addList(parser, "--policy", flags->policies,
-          "warm, cold, pipeline: the state of the caches, and who reads the output [warm]");
+          joined({measure::kPolicyNames.begin(), measure::kPolicyNames.end()}) +
+              ": the state of the caches before a call; with pipeline, the output is read after it [warm]");
   flags->place.declare(parser);
   parser.add_option("--target", flags->target, "What to compile for [host]")->type_name("TARGET");
   parser.add_option("--budget", flags->budget, "Time for one problem, all included, e.g. 20s, 2m [20s]")
@@ -266,14 +278,13 @@ Action declareTune(CLI::App& parser) {
   addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]", 1);
   addWhole(parser, "--random", flags->random, "Of export: how many more of them at random [3]", 0);
   parser.footer(
-      "normc tune export NORM... -o FOLDER   packs candidates to be measured elsewhere, by normc-bundle "
-      "FOLDER\n"
+      "normc tune export NORM... -o FOLDER   packs candidates for a measurement elsewhere, by\n"
+      "                                      normc-bundle FOLDER\n"
       "normc tune export NORM... --dry-run   shows which\n"
       "normc tune run-bundle FOLDER          the same here\n"
       "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
-      "A schedule is timed only after it agreed with the reference; it replaces the default only where it "
-      "is\n"
-      "faster beyond the noise. docs/tuning.md says how.");
+      "A schedule is timed only after it agreed with the reference; it replaces the default only where\n"
+      "it is faster beyond the noise. docs/tuning.md says how.");
   return [flags, &parser](Output& out) { return tuneAll(*flags, parser, out); };
 }
 

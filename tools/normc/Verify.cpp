@@ -6,9 +6,9 @@
 
 #include "autotune/candidates/Remeasure.h"
 #include "autotune/records/Standing.h"
+#include "autotune/tune/Interrupt.h"
 #include "autotune/tune/ThisDevice.h"
 #include "tools/normc/Failure.h"
-#include "tools/normc/Interrupt.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/TargetFlag.h"
 #include "tools/normc/TemporaryFolder.h"
@@ -36,12 +36,13 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
   const int64_t stamp = tune::newStamp(database.records);
   std::map<std::string, tune::Hardware> byTarget;
   std::optional<tune::Journal> journal;
-  const Interrupt interrupt;
+  const tune::Interrupt interrupt;
   Json results = Json::array();
   Table table({"record", "problem", ">rows", "policy", ">then", ">now", "", "schedule"});
   int64_t confirmed = 0, ties = 0, slower = 0, failures = 0, passed = 0, choices = 0;
+  const tune::Standing standing(database.records);
   const auto isTried = [&](const tune::Record& r) {
-    return r.kind == "choice" && r.conclusion->verdict == "won" && !tune::isSuperseded(r, database.records);
+    return r.kind == "choice" && r.conclusion->verdict == "won" && !standing.isSuperseded(r);
   };
   try {
     journal.emplace(file);

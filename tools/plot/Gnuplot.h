@@ -8,7 +8,8 @@
 
 namespace normc::plot {
 
-/// `data` are blocks (`block`), `script` what sets the axes and plots them.
+/// `name` is that of a file, without signs that are commands to gnuplot; `data` are blocks (`block`),
+/// `script` what sets the axes and plots them.
 struct Picture {
   std::string name, data, script;
 };
@@ -20,8 +21,13 @@ std::string plain(std::string);
 
 bool isThere();
 
-/// Each as `name.svg` and `name.png` in the folder, which is made where it is not there. Returns their paths.
-/// An error says that gnuplot is not there, with how to get it, or what it said.
-llvm::Expected<std::vector<std::string>> draw(const std::vector<Picture>&, const std::string& folder);
+/// A picture as a file: its name, and what it holds.
+struct Drawn {
+  std::string file, bytes;
+};
+
+/// Returns each picture as `name.svg` and `name.png`, whole. An error says that gnuplot is not there, with
+/// how to get it, or what it said.
+llvm::Expected<std::vector<Drawn>> draw(const std::vector<Picture>&);
 
 }  // namespace normc::plot
