@@ -21,7 +21,7 @@ class Folder {
  public:
   std::error_code make() { return llvm::sys::fs::createUniqueDirectory("normc-plot", path_); }
   ~Folder() {
-    if (!path_.empty()) llvm::sys::fs::remove_directories(path_);
+    if (!path_.empty()) (void)llvm::sys::fs::remove_directories(path_);
   }
   std::string at(const std::string& name) const { return path_.str().str() + "/" + name; }
   /// In the quotes of gnuplot in which nothing but they themselves is a command.
