@@ -383,7 +383,8 @@ TEST_F(RecordsVerb, ShardsThatRanApartMergeToTheWhole) {
         normc({"tune", "layer_norm", "--features", "8,16,24", "--rows", "8", "--entry", "infer", "--threads",
                "1", "--budget", "1s", "--shard", shard, "--records", file, "--json"});
     ASSERT_EQ(o.code, 0) << o.err;
-    for (const auto& task : o.json()["tasks"]) decided += task["decided"].get<bool>();
+    const auto result = o.json();
+    for (const auto& task : result["tasks"]) decided += task["decided"].get<bool>();
   }
   ASSERT_EQ(normc({"records", "merge", "part1.jsonl", "part2.jsonl", "part3.jsonl", "-o", "all.jsonl"}).code,
             0);
