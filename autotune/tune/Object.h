@@ -10,7 +10,7 @@ namespace normc::tune {
 /// manifest is not one that normc writes.
 std::string objectOf(const std::string& package);
 
-/// What the package of a candidate says of its kernel.
+/// The kernel of a candidate, as its package describes it.
 struct PackedKernel {
   std::string object, generator, schedule;
 };

@@ -100,7 +100,7 @@ struct NumberedChunks : LayerNorm {
   }
 };
 
-// What a phase has read last is still in the caches, so the next one begins with it.
+// The next phase begins with the chunks that the caches still hold: those that were read last.
 TEST(Phases, GoOverTheSameRowsInTurnForwardsAndBackwards) {
   const std::vector<float> ascending = {0, 1, 2, 3, 4, 5, 6, 7}, descending = {7, 6, 5, 4, 3, 2, 1, 0};
   NumberedChunks whole;

@@ -106,7 +106,7 @@ class RunAccess {
   const Run& run_;
 };
 
-/// What a policy of a slab uses: where it keeps values is its own idea.
+/// The members that the policies of a slab have in common. Each keeps values in another place.
 class SlabPolicy {
  protected:
   SlabPolicy(KernelThread& thread, RunAccess& access)

@@ -1,4 +1,4 @@
-// What a planned kernel, its phases and its slabs have that decides which schedules are legal and good.
+// The properties of a planned kernel, its phases and its slabs that decide about schedules.
 #pragma once
 
 #include "codegen/targets/cuda/Schedule.h"

@@ -97,7 +97,8 @@ class _Tracer(torch.fx.Tracer):
 
 
 class _Watched:
-    """What a module is while it is traced: a class made of this one and its own, which writes down what is read."""
+    """Records the attributes that a forward reads. While it is traced, a module is of a class made of this one and its
+    own."""
 
     def __init_subclass__(cls):
         pass  # that of the own class is for classes that stay
