@@ -88,7 +88,10 @@ class Replacement {
     if (!error) return;
     std::error_code none;
     for (const std::string& each : files_)
-      if (fs::exists(oldOf(each), none)) fs::rename(oldOf(each), each, none);
+      if (fs::exists(oldOf(each), none))
+        fs::rename(oldOf(each), each, none);
+      else if (!fs::exists(newOf(each), none))
+        fs::remove(each, none);  // it was not there
     throw refused("cannot write " + file + ": " + error.message(),
                   "the fields of its folder are as they were");
   }
