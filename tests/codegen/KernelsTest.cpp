@@ -222,6 +222,32 @@ TEST(Stages, RunsInTurnAreWrittenByLoopsOfTheirOwn) {
   EXPECT_GE(loopsThatStore(channels, true), loopsThatStore(channels, false) + 3);
 }
 
+/// Returns the loops of a resident forward whose tiles have so many vectors of eight.
+std::string columnLoops(const std::string& problem, int64_t tile) {
+  const std::string schedule =
+      "resident,vector=8,rows=1,unroll=1,tile=" + std::to_string(tile) + ",grain=64,stream=0";
+  return llvm::cantFail(emitStage(problemOf(problem), llvm::cantFail(cpu::parseSchedule(schedule)),
+                                  isaOf("x86-64-v3"), Stage::Loops));
+}
+
+TEST(Stages, ShiftsOfATileAreEstimatedInALoop) {
+  auto estimates = [](const std::string& problem, int64_t tile) {
+    return llvm::StringRef(columnLoops(problem, tile)).count("arith.minimumf");
+  };
+  const size_t one = estimates("batch_norm:forward@f32[*x1024]", 1);
+  EXPECT_GT(one, 0u);
+  EXPECT_EQ(estimates("batch_norm:forward@f32[*x1024]", 8), one);
+  EXPECT_EQ(estimates("batch_norm:forward@f32[*x1000]", 8), 2 * one) << "the last tile has 5 vectors";
+  EXPECT_EQ(estimates("batch_norm:forward@f32[*x1020]", 8), 3 * one)
+      << "the last vector of the last tile has a mask";
+}
+
+TEST(Stages, FeaturesThatFillTilesLeaveNoRest) {
+  EXPECT_EQ(columnLoops("batch_norm:forward@f32[*x1024]", 8).find("masked"), std::string::npos);
+  EXPECT_NE(columnLoops("batch_norm:forward@f32[*x1020]", 8).find("masked"), std::string::npos);
+  EXPECT_NE(columnLoops("batch_norm:forward@f32[*x*]", 8).find("masked"), std::string::npos);
+}
+
 TEST(Stages, LinkedObjectsAreOneSharedObject) {
   for (const cpu::Isa& isa : cpu::instructionSets()) {
     std::vector<std::string> objects;

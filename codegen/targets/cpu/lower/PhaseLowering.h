@@ -80,19 +80,6 @@ class PhaseLowering : SlabLowering {
   Replicas runReplicas(SlabOp, llvm::ArrayRef<Coordinates> units, mlir::Value group);
   int64_t groupsOf(SlabOp);
   void blocks(SlabOp, mlir::Value begin, mlir::Value end);
-  void columns(SlabOp, mlir::Value begin, mlir::Value end);
-  void columnTiles(SlabOp, mlir::Value begin, mlir::Value end, Coordinates);
-  /// `rest`: the features in the last vector, if they do not fill it.
-  void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value rest = {});
-  struct LastTile {
-    /// its first feature, its vectors, and the features in the last of them; 0: all lanes
-    int64_t begin, vectors, rest;
-  };
-  std::optional<LastTile> lastTile(SlabOp);
-  /// Sets laneMask_ for one of a tile's vectors: only the last may have a mask.
-  void maskOf(const Replica& r, const Replicas& all) {
-    laneMask_ = &r == &all.back() ? lastMask_ : mlir::Value();
-  }
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
   bool isAhead() const { return schedule_.getAhead() && steps_.rows > 1; }
@@ -130,6 +117,24 @@ class PhaseLowering : SlabLowering {
   Values identities(Combiners, int64_t lanes);
   void allocateBuffer();
 
+  //===-- Columns (Columns.cpp) --------------------------------------------------===//
+  void columns(SlabOp, mlir::Value begin, mlir::Value end);
+  void columnTiles(SlabOp, mlir::Value begin, mlir::Value end, Coordinates);
+  /// `rest`: the features in the last vector, if they do not fill it.
+  void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value rest = {});
+  struct LastTile {
+    /// its first feature, its vectors, and the features in the last of them; 0: all lanes
+    int64_t begin, vectors, rest;
+  };
+  std::optional<LastTile> lastTile(SlabOp);
+  /// Sets laneMask_ for one of a tile's vectors: only the last may have a mask.
+  void maskOf(const Replica& r, const Replicas& all) {
+    laneMask_ = &r == &all.back() ? lastMask_ : mlir::Value();
+  }
+  /// Allocates memory for the shifts of a tile, if the slab estimates them for several vectors.
+  void allocateShifts(SlabOp);
+  void probeTile(ProbeOp, Replicas&);
+
   //===-- Across channels (AcrossChannels.cpp) -----------------------------------===//
   void allocatePiece(SlabOp);
   void acrossChannels(SlabOp, mlir::Value begin, mlir::Value end);
@@ -166,6 +171,7 @@ class PhaseLowering : SlabLowering {
   LargeCall large_;
   mlir::IRMapping shared_;              ///< values of the phase, outside all slabs
   StackMemory places_;                  ///< the valid rows that are sampled
+  StackMemory shifts_;                  ///< those of a tile of columns; null: there is none, or one vector
   std::optional<StreamBuffer> buffer_;  ///< the sums of a stream
   std::optional<PieceMemory> pieces_;   ///< the values of a piece
   std::optional<KeptElements> kept_;    ///< the values of elements that a slab of runs keeps

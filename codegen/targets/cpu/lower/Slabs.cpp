@@ -97,6 +97,7 @@ void PhaseLowering::slab(SlabOp s) {
   laneMask_ = {};
   if (kind_ == Kind::Column) shareUniform(s);
   if (isAcrossChannels()) allocatePiece(s);
+  if (kind_ == Kind::Column && !isAcrossChannels()) allocateShifts(s);
   Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
   if (s.isSplit()) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
   if (s.isOfRows()) begin = l_.index(0), end = f_.features();
@@ -326,71 +327,6 @@ void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
   if (together > 1) l_.forEach(whole, end, 1, [&](Value unit) { blocksFrom(unit, 1); });
 }
 
-//===-- Columns -------------------------------------------------------------------===//
-
-void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
-  if (s.isAcrossChannels()) return acrossChannels(s, begin, end);
-  if (s.isPer(Axis::Segment))
-    return l_.forEach(begin, end, 1, [&](Value segment) {
-      if (searchesRows(s)) (void)validPlaces(segment);
-      columnTiles(s, l_.index(0), f_.features(), {.segment = segment, .chunk = f_.task()});
-    });
-  bool own = f_.phase().isOverFeatures();
-  columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
-}
-
-/// Returns the last tile if the features do not fill it. A rest of less than half a tile is joined to the
-/// tile before: a pass over all rows for each vector costs nearly as much as a pass for a tile.
-std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
-  auto features = Loops::constant(f_.features());
-  const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
-  if (!features || !s.hasSweeps()) return std::nullopt;
-  const int64_t rest = *features % (vectors * lanes), more = llvm::divideCeil(rest, lanes);
-  if (rest == 0 || (schedule_.getScalarTail() && *features % lanes)) return std::nullopt;
-  const bool together = *features > vectors * lanes && 2 * more < vectors;
-  return LastTile{*features - rest - (together ? vectors * lanes : 0), more + (together ? vectors : 0),
-                  *features % lanes};
-}
-
-void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
-  int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
-  if (auto last = lastTile(s)) {
-    // The task that has the first feature of the last tile does all of it.
-    Value first = l_.index(last->begin);
-    l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
-    Value mine = l_.both(l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
-    l_.when(mine, {}, [&] {
-      return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values();
-    });
-    return;
-  }
-  Value size = l_.sub(end, begin);
-  Value tiles = l_.add(begin, l_.roundDown(size, vectors * lanes)),
-        whole = l_.add(begin, l_.roundDown(size, lanes));
-  l_.forEach(begin, tiles, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
-  if (vectors > 1) l_.forEach(tiles, whole, lanes, [&](Value f) { columnTile(s, at, f, 1); });
-  if (schedule_.getScalarTail()) {
-    llvm::SaveAndRestore scalars(lanes_, int64_t(0));
-    return l_.forEach(whole, end, 1, [&](Value f) { columnTile(s, at, f, 1); });
-  }
-  l_.when(l_.less(whole, end), {}, [&] {
-    columnTile(s, at, whole, 1, l_.sub(end, whole));
-    return Values();
-  });
-}
-
-void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t vectors, Value rest) {
-  Replicas replicas(vectors);
-  for (int64_t v = 0; v < vectors; ++v) {
-    replicas[v].at = at;
-    replicas[v].at.feature = l_.add(feature, l_.index(v * lanes_));
-    replicas[v].values = shared_;
-  }
-  llvm::SaveAndRestore of(lastMask_, rest ? f_.laneMask(rest, lanes_) : Value());
-  llvm::SaveAndRestore none(laneMask_);
-  body(s, replicas);
-}
-
 //===-- Streams -------------------------------------------------------------------===//
 
 void PhaseLowering::stream(SlabOp s, Value begin, Value end) {
@@ -410,6 +346,8 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     auto sweep = dyn_cast<SweepOp>(op);
     if (auto blocks = dyn_cast<BlocksOp>(op)) {
       blocksOfRuns(blocks, replicas[0], replicas, [&](Operation& inner) { self(self, inner); });
+    } else if (auto probe = dyn_cast<ProbeOp>(op); probe && shifts_ && replicas.size() > 1) {
+      probeTile(probe, replicas);
     } else if (!sweep) {
       for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
     } else if (kind_ == Kind::Run) {
