@@ -96,6 +96,16 @@ def test_two_forwards_in_one_graph_are_refused(make):
         compiled()
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.inductor)])
+def test_two_forwards_in_two_graphs_are_refused(make, backend):
+    module, given = make(), {name: data_of((7, 24)).requires_grad_() for name in ("x", "residual", "gate")}
+    compiled = torch.compile(module, backend=backend)
+    first, second = compiled(**given), compiled(**given)
+    first[0].sum().backward()
+    with pytest.raises(RuntimeError, match="changed between a forward and its backward|modified by an inplace operation"):
+        second[0].sum().backward()
+
+
 def test_a_transform_is_refused(make):
     module, given = make(), {name: data_of((7, 24)) for name in ("residual", "gate")}
     with pytest.raises(RuntimeError, match="changes its state, which a transform"):

@@ -9,7 +9,8 @@ from torch.autograd import forward_ad
 
 from . import _ops
 from .. import _around
-from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, refuse_second_run, store
+from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, refuse_second_run
+from ._autograd import given, store_in
 
 infer = torch.ops.normc.infer_around.default
 forward = torch.ops.normc.forward_around.default
@@ -201,8 +202,9 @@ class _Carried(torch.autograd.Function):
         traced = isinstance(owner, int)
         around, rest = tensors[: len(places)], tensors[len(places) :]
         count = owner if traced else len(rest)
-        out = forward(x, scale, bias, mask, around, rest[:count], norm)
-        kept = (*out[1 + stream :], *(rest[-count:] if traced else ()))
+        state, *targets = given(rest, count) if traced else (rest,)
+        out = forward(x, scale, bias, mask, around, state, norm)
+        kept = (*out[1 + stream :], *targets)
         _keep(ctx, norm, (stream, keeps, reads_x, places), out, x, scale, bias, mask, around, kept)
         ctx.owner, ctx.traced, ctx.count = owner, traced, count
         if not traced:
@@ -219,12 +221,12 @@ class _Carried(torch.autograd.Function):
         def make(tensors, rest, wanted):
             nonlocal targets
             if ctx.traced:
-                rest, targets = rest[:-count], rest[-count:]
+                rest, targets = rest[: -count - 1], rest[-count - 1 :]
             return backward(*tensors, rest[:-count], rest[-count:], ctx.norm, wanted)
 
         gradients, following = _gradients_of(ctx, tensors, cotangents, make)
         if ctx.traced:
-            store(targets, following)
+            store_in(targets, following, ctx.norm)
         else:
             ctx.owner._commit(following)
         return gradients

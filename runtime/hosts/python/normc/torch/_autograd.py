@@ -131,25 +131,26 @@ class _Carried(torch.autograd.Function):
 
 
 class _CarriedTraced(torch.autograd.Function):
-    """_Carried in torch.compile. `tensors` are the state and the buffers that take the next one, which may be the same:
+    """_Carried in torch.compile. `tensors` are the state and, where these are others, the buffers that take the next one:
     the graph of a backward may not hold buffers that forward was not given (torch 2.10, with symbolic sizes)."""
 
     @staticmethod
     def forward(ctx, norm, count, x, scale, bias, mask, *tensors):
-        y, *rest = _ops.forward(x, scale, bias, mask, tensors[:count], norm)
+        state, *targets = given(tensors, count)
+        y, *rest = _ops.forward(x, scale, bias, mask, state, norm)
         ctx.norm, ctx.count, ctx.inputs = norm, count, len(tensors)
-        ctx.save_for_backward(x, scale, bias, mask, *rest, *tensors[-count:])
+        ctx.save_for_backward(x, scale, bias, mask, *rest, *targets)
         return y
 
     @staticmethod
     @_first_order
     def backward(ctx, kept, dy):
         x, scale, bias, mask, *rest = kept
-        count = ctx.count
-        saved, following, targets = rest[: -2 * count], rest[-2 * count : -count], rest[-count:]
+        rest, targets = rest[: -ctx.count - 1], rest[-ctx.count - 1 :]
+        saved, following = rest[: -ctx.count], rest[-ctx.count :]
         wanted = ctx.needs_input_grad[2:5]
         made = _ops.backward(x, dy, scale, bias, mask, saved, following, ctx.norm, *wanted)
-        store(targets, made[sum(wanted) :])
+        store_in(targets, made[sum(wanted) :], ctx.norm)
         return (None, None, *_placed(made, wanted), None, *[None] * ctx.inputs)
 
 
@@ -248,6 +249,23 @@ def store(state, following):
         return
     with torch.no_grad():
         torch._foreach_copy_(state, following)
+
+
+def given(tensors, count):
+    """Returns the state that a traced forward reads, the first `count` of the tensors, and for `store_in` a note of it
+    and the last `count` of them. The note is None where these are not the state itself."""
+    if len(tensors) > count:
+        return tensors[:count], None, *tensors[count:]
+    noted = _ops.noted(tensors[0])  # forward reads it, or the graph would make it in backward
+    return (noted, *tensors[1:]), noted, *tensors
+
+
+def store_in(targets, following, norm):
+    """Copies the next state into the last of what `given` returned. Raises if the state has changed."""
+    noted, *targets = targets
+    if noted is not None:
+        following = [_ops.unchanged(following[0], targets[0], noted, norm), *following[1:]]
+    store(targets, following)
 
 
 def normalize(norm, x, scale=None, bias=None, mask=None):

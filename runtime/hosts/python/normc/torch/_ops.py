@@ -1,4 +1,5 @@
-"""The operators normc::infer, forward, backward and infer_backward: what tracing has to know of them.
+"""The operators normc::infer, forward, backward and infer_backward: what tracing has to know of them. And those that
+find a state that changed between a forward and its backward, in graphs.
 
 Each takes tensors and the text of a norm, and is pure. Shapes of outputs follow from the norm's fields; under
 vmap the rows of a batch are just more rows where statistics are of a row, and other batches are a loop.
@@ -212,3 +213,40 @@ torch.library.register_vmap("normc::infer", _rows_or(infer, (0,), lambda info, o
 torch.library.register_vmap("normc::forward", _rows_or(forward, (0,), _forward_outputs))
 torch.library.register_vmap("normc::backward", _slices(backward))
 torch.library.register_vmap("normc::infer_backward", _slices(infer_backward))
+
+
+#===-- A state that changed ------------------------------------------------------------===#
+
+CHANGED = (
+    "the state of {} changed between a forward and its backward: the layer ran forward or backward more than once, which "
+    "would lose all but one of the states; use one module for each place, or commit='forward'"
+)
+
+# Operators, because a graph may compute anything else again in backward, from the state then.
+_own = torch.library.Library("normc", "FRAGMENT")
+_own.define("noted(Tensor state) -> Tensor")
+_own.define("unchanged(Tensor following, Tensor state, Tensor noted, str norm) -> Tensor")
+noted = torch.ops.normc.noted.default
+unchanged = torch.ops.normc.unchanged.default
+
+
+@torch.library.impl(_own, "noted", "CompositeExplicitAutograd")
+def _(state):
+    return state.clone()
+
+
+@torch.library.impl(_own, "unchanged", "CompositeExplicitAutograd")
+def _(following, state, noted, norm):
+    """Returns a copy of `following`. Raises if the state is not what was noted; on a GPU when the host waits for it."""
+    torch._assert_async(((state == noted) | noted.isnan()).all(), CHANGED.format(norm))
+    return following.clone()
+
+
+@torch.library.register_fake("normc::noted")
+def _(state):
+    return torch.empty_like(state)
+
+
+@torch.library.register_fake("normc::unchanged")
+def _(following, state, noted, norm):
+    return torch.empty_like(following)

@@ -157,11 +157,7 @@ class Norm(StateKept, torch.nn.Module):
     def _check_unchanged(self, before, version):
         """Raises if the state is not the one that forward was given."""
         if self.state[0] is not before or before._version != version:
-            raise RuntimeError(
-                f"the state of {self.text} changed between a forward and its backward: the layer ran forward or backward "
-                "more than once, which would lose all but one of the states; use one module for each place, or "
-                "commit='forward'"
-            )
+            raise RuntimeError(_ops.CHANGED.format(self.text))
 
 
 class PowerNormV(Norm):
