@@ -232,13 +232,14 @@ Num Element::dx() {
 
 Num Element::dresidual() { return k_.spec().hasResidual(/*after=*/true) ? where(kept(), arrived()) : dh(); }
 
-Num Element::gradientOfPhi() {
-  return k_.spec().gate->before ? dh() * (*this)[Part::X] : arrived() * turned();
-}
-
-Num Element::dgateTerm() { return where(kept(), gradientOfPhi()); }
-Num Element::dgate() {
-  return where(kept(), multiply(gradientOfPhi(), slopeOfGate(k_, (*this)[Part::Gate])));
+Num Element::dgateTerm() { return dgate(Num()); }
+Num Element::dgate() { return dgate(slopeOfGate(k_, (*this)[Part::Gate])); }
+// The slope of a gate is at most about 1, so it makes the first product no larger: the other order may
+// overflow where dgate does not.
+Num Element::dgate(Num slope) {
+  const bool before = k_.spec().gate->before;
+  Num gated = before ? (*this)[Part::X] : turned();
+  return where(kept(), (before ? dh() : arrived()) * multiply(gated, slope));
 }
 
 Num Element::dmodScale() { return where(kept(), modulatedGradient() * affine()); }

@@ -142,7 +142,8 @@ class Element {
   Num modulatedGradient();  ///< that of m
   Num rho();
   Num dh();
-  Num gradientOfPhi();
+  /// `slope`: of the gate; none: a factor that the sum gets.
+  Num dgate(Num slope);
   /// Returns the value that `compute` gave the first time.
   static Num once(Num& value, llvm::function_ref<Num()> compute) {
     if (!value) value = compute();

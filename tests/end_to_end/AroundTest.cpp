@@ -132,6 +132,28 @@ TEST(AroundSums, HaveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+/// A gate of 0 has the slope 1/4, so dgate is finite where dy y is not.
+TEST(AroundGates, GradientIsFiniteWhereAProductOfItIsNot) {
+  const auto problem = problemWith("batch_norm", "gate sigmoid", ":backward@f32[*x24]");
+  ASSERT_TRUE(problem);
+  const gate::Trial trial{.extents = {1, 33, 24}};
+  const auto drawn = gate::argumentsFor(*problem, trial);
+  ASSERT_TRUE(drawn);
+  ReferenceCall arguments = *drawn;
+  llvm::fill(arguments.dy, 1.5e38);
+  llvm::fill(arguments.gate, 0.0);
+  for (Strategy strategy : codegen::cpu::strategies(*problem)) {
+    const auto kernel =
+        compiled(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy), hostIsa());
+    ASSERT_TRUE(kernel->plan) << kernel->error;
+    const auto result = gate::Call(kernel->plan, *problem, arguments, trial.placement).run();
+    ASSERT_EQ(result.fault, "");
+    const std::vector<double>& dgate = result.outputs.at("dgate");
+    EXPECT_TRUE(llvm::all_of(dgate, [](double each) { return std::isfinite(each); }));
+    EXPECT_TRUE(llvm::any_of(dgate, [](double each) { return 4 * std::abs(each) > 3.5e38; }));
+  }
+}
+
 /// A row that several tasks share: its second phase goes by features, and sums what each has of its own.
 TEST(AroundSums, OfEachFeatureOfSharedRowsAreRight) {
   for (const char* base : {"layer_norm", "rms_norm"}) {
