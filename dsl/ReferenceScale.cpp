@@ -73,7 +73,8 @@ Values ringWith(const Call& call, Values ring, const Values& current, int64_t st
 }
 
 // Returns exp of the mean of logarithms. An error of eps |log q| in log q is a relative error of the same
-// size. The variance of equal values may be 0 or as large as its error: then the mean is 0, or far from it.
+// size. The variance of equal values may be 0 or as large as its error, and one that may be subnormal may be
+// flushed: then the mean is 0, or far from it.
 static Tracked geometricMean(const Call& call, const Values& entries) {
   Sum sum, above, below;
   double condition = 1;
@@ -81,7 +82,8 @@ static Tracked geometricMean(const Call& call, const Values& entries) {
     const double error = call.unit() * entry.magnitude, logarithm = std::log(entry.value);
     sum.add(exact(logarithm));
     above.add(exact(std::log(entry.value + error)));
-    below.add(exact(std::log(std::max(0.0, entry.value - error))));
+    const double least = entry.value - error;
+    below.add(exact(std::log(least < kSmallestNormal ? 0 : least)));
     condition = std::max(condition, std::abs(logarithm));
     if (entry.value > 0) condition = std::max(condition, entry.magnitude / entry.value);
   }

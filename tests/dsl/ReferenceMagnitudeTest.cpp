@@ -289,8 +289,9 @@ TEST(ReferenceMagnitude, OfARootCoversTheSmallestMoment) {
 }
 
 // A layer of one feature in f32 that divides by the geometric mean of its batch and of a window of ones.
-Layer ofGeometricWindow(int64_t rows) {
+Layer ofGeometricWindow(int64_t rows, double epsilon = batchNorm().epsilon) {
   Spec spec = batchNorm();
+  spec.epsilon = epsilon;
   spec.divideBy = DivideBy::Window;
   spec.window = {.size = 2, .mean = WindowMean::Geometric};
   Layer layer(spec, {1, rows, 1});
@@ -315,6 +316,15 @@ TEST(ReferenceMagnitude, OfAGeometricMeanCoversAVarianceThatMayBeZero) {
   EXPECT_NEAR(rstd.value[0], 1 / std::sqrt(epsilon), 1e-9) << "one of two moments is 0";
   const double rounding = 1000 * 0x1p-24, mean = rounding;  // the root of 1 and of its square
   EXPECT_GT(rstd.magnitude[0] * reference::kUnit, rstd.value[0] - 1 / std::sqrt(mean + epsilon));
+}
+
+// A variance of 1.2e-38, just above the smallest normal number: with an error it is subnormal, and flushed.
+TEST(ReferenceMagnitude, OfAGeometricMeanCoversAVarianceThatMayBeFlushed) {
+  const double deviation = std::sqrt(1.02 * reference::kSmallestNormal), epsilon = 1e-20;
+  const Quantity rstd =
+      ofGeometricWindow(2, epsilon).forward({deviation, -deviation}).outputs.at("saved.rstd");
+  EXPECT_LT(rstd.value[0], 4e9);
+  EXPECT_GE(rstd.magnitude[0] * reference::kUnit, 1 / std::sqrt(epsilon) - rstd.value[0]);
 }
 
 TEST(ReferenceMagnitude, IsTheSumOfTheTerms) {
