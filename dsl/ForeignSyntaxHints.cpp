@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "dsl/Nearest.h"
+#include "runtime/abi/Letters.h"
 
 namespace normc {
 namespace {
@@ -253,9 +254,6 @@ constexpr ForeignWord kForeignWords[] = {
 constexpr std::string_view kNumberOptions[] = {"decay", "groups", "steps", "rmax", "limit", "offset"};
 
 constexpr const char* kCompute = "write the number itself; a problem can bind a name: 'groups = heads'";
-
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isLetter(char c) { return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_'; }
 
 // True if the text is one word, with blanks around it.
 bool isWord(std::string_view text) {

@@ -6,12 +6,11 @@
 #include "dsl/Errors.h"
 #include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
+#include "runtime/abi/Letters.h"
 
 namespace normc {
 namespace {
 
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 bool isSymbol(char c) { return c == '{' || c == '}' || c == '(' || c == ')' || c == ',' || c == '='; }
 bool isSign(char c) { return c == '+' || c == '-'; }

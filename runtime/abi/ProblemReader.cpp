@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "runtime/abi/Letters.h"
+
 namespace normc {
 namespace {
 
 using Fault = ProblemFault;
 
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isWordCharacter(char c) {
-  return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+bool isWordCharacter(char c) { return isDigit(c) || isLetter(c); }
 bool isOptionCharacter(char c) { return isWordCharacter(c) || c == '=' || c == '-'; }
 
 class Reader {
