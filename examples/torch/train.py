@@ -1,6 +1,8 @@
 """Trains a small GPT on the licence texts of the system: with torch's LayerNorm, with normc's, and with PowerNorm.
 
-    train.py [--steps 100] [--layers 6] [--width 384] [--compiler normc]
+    train.py [--steps 100] [--layers 6] [--width 384] [--heads 6] [--compiler normc]
+
+The heads divide the width.
 """
 
 import argparse
