@@ -21,10 +21,11 @@ Threads Context::threads(int planLimit, bool useful) const {
   limit = limit == 0 ? processors : std::min(limit, processors);
   if (limit == 1) return {.description = "1: the process may use one processor"};
 
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!pool_) {
     const int most = options_.max_threads > 0 ? std::min(options_.max_threads, processors) : processors;
     pool_ = std::make_unique<Pool>(most - 1);
+    lock.unlock();  // the host's function may call the library
     if (pool_->workers() < most - 1)
       log("normc: the system gives " + std::to_string(pool_->workers()) + " threads of " +
           std::to_string(most - 1) + ", others are done without");

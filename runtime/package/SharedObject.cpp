@@ -100,7 +100,11 @@ class MemoryFile {
 normc_status notLoaded(std::string_view what) {
   const char* const said = dlerror();
   const std::string words = said ? said : "the dynamic loader gives no reason";
-  bool exhausted = !said || words.ends_with("cannot open shared object file");
+  bool exhausted = !said;
+  // Of a reason that is cut off, these remain.
+  for (const char* end : {"cannot open shared object file", "failed to map segment from shared object",
+                          "cannot map zero-fill pages"})
+    exhausted |= words.ends_with(end);
   for (const char* part : {"cannot allocate", "cannot create", "cannot extend", "out of memory"})
     exhausted |= words.find(part) != words.npos;
   for (const int lack : {ENOMEM, EMFILE, ENFILE}) exhausted |= words.ends_with(std::strerror(lack));

@@ -11,17 +11,16 @@ namespace {
 
 /// Refuses a call that leaves out all outputs.
 normc_status refuseNothing(const Kernel& kernel, const LeftOut& leftOut) {
-  const bool writesState = kernel.parts.writesState();
   Message all;
-  int outputs = writesState;
+  int outputs = 0;
   if (!leftOut.stateOut) return NORMC_OK;
   for (const Operand& operand : kernel.operands) {
     if (operand.role != Role::Tensor || !operand.written()) continue;
     if (!leftOut.tensors[operand.tensor]) return NORMC_OK;
-    all << (all.text().empty() ? "" : ", ") << operand.name;
-    ++outputs;
+    all << (outputs++ ? ", " : "") << operand.name;
   }
-  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(), writesState ? " and state_out" : "",
+  if (kernel.parts.writesState() && !kernel.state.empty()) all << (outputs++ ? " and " : "") << "state_out";
+  return fail(NORMC_INVALID_ARGUMENT, "nothing to compute: ", all.text(),
               outputs > 1 ? " are all null" : " is null");
 }
 
@@ -95,7 +94,9 @@ normc_status Plan::bindTensors(Call& call) const {
     Region region = {info.name, view.begin(), view.end(), operand.written(),
                      operand.tensorShape == TensorShape::Elements ? &view : nullptr};
     const std::optional<Tensor> shared = mayShare(which, general.info().runs > 0);
-    if (shared && call.views[*shared].width == view.width) region.mayBe = regionOfTensor[*shared];
+    const int other = shared ? general.operandOf(*shared) : BoundKernel::kUnused;
+    if (other != BoundKernel::kUnused && general.info().operands[other].type == operand.type)
+      region.mayBe = regionOfTensor[*shared];
     regionOfTensor[i] = call.regions.add(region);
   }
   return source.tensor ? NORMC_OK : sizesOfPartials(call);
@@ -181,12 +182,13 @@ normc_status Plan::execute(const normc_args& args, const Part* part) const {
   NORMC_TRY(bindTensors(call));
   const BoundKernel& kernel = kernelFor(call.sizes);
   NORMC_TRY(bindState(kernel, call));
+  const bool mayLeaveOut = request_.parts.isBackward() && !request_.parts.writesPartial();
+  if (mayLeaveOut || request_.parts.entry == Entry::Commit)
+    NORMC_TRY(refuseNothing(kernel.info(), call.leftOut));
   NORMC_TRY(bindSaved(kernel, call));
   NORMC_TRY(bindPartials(kernel.info(), call));
   NORMC_TRY(bindOperands(kernel.info(), call));
   NORMC_TRY(call.regions.check());
-  if (request_.parts.isBackward() && !request_.parts.writesPartial())
-    NORMC_TRY(refuseNothing(kernel.info(), call.leftOut));
   return kernel.backend().run(call);
 }
 

@@ -292,7 +292,7 @@ class Judge {
       if (s_.writesPartial) addBuffer("partial", in_.partial, bytes, true);
       if (s_.addsPartials) addBuffer("partials", in_.partials, bytes * in_.partialCount, false);
     }
-    if (s_.backward && !anyOutput_ && !out) return illegal("there is nothing to compute");
+    if ((s_.backward || s_.commits) && !anyOutput_ && !out) return illegal("there is nothing to compute");
     const size_t enough = s_.bytes(normc_plan_workspace_bytes, sizes_);
     if (enough > 0 && (!in_.workspace.given || in_.workspace.bytes < enough)) return unclear();
     if (!in_.workspace.given) return;

@@ -137,6 +137,40 @@ TEST(Load, SaysWhereDescriptorsAreOut) {
   EXPECT_EQ(refusedAfter(2), "accepted");
 }
 
+#if !defined(NORMC_SANITIZED)  // a sanitizer maps terabytes
+/// Returns what a plan says in a process that may map so many more bytes.
+std::string refusedWithin(int64_t bytes) {
+  int pipe[2];
+  EXPECT_EQ(::pipe(pipe), 0);
+  const host::Package package = openInMemory(standardPackage(), host::Context());
+  EXPECT_EQ(inAChild([&] {
+              int64_t pages = 0;
+              std::ifstream("/proc/self/statm") >> pages;
+              const rlim_t most = rlim_t(pages * sysconf(_SC_PAGESIZE) + bytes);
+              const rlimit limit = {most, most};
+              setrlimit(RLIMIT_AS, &limit);
+              const std::string text = refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); });
+              return write(pipe[1], text.data(), text.size()) < 0;
+            }),
+            0);
+  char text[1000];
+  close(pipe[1]);
+  const ssize_t size = read(pipe[0], text, sizeof text);
+  close(pipe[0]);
+  return {text, size_t(std::max<ssize_t>(size, 0))};
+}
+
+TEST(Load, SaysWhereMemoryIsOut) {
+  std::set<std::string> statuses;
+  for (int64_t bytes = 0; bytes < 512 << 10; bytes += 4 << 10) {
+    const std::string text = refusedWithin(bytes), status = text.substr(0, text.find(':'));
+    EXPECT_TRUE(status == "accepted" || status == "RESOURCE_EXHAUSTED") << bytes << ": " << text;
+    statuses.insert(status);
+  }
+  EXPECT_EQ(statuses.size(), 2u) << "some limits are too low, and some are not";
+}
+#endif
+
 #if !defined(NORMC_SANITIZED)  // whose own libraries want to be preloaded first
 TEST(Load, RefusesCodeThatIsNotThePackages) {
   EXPECT_EQ(inAChild([] {

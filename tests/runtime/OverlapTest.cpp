@@ -100,5 +100,22 @@ TEST(Overlap, IsNoneOfABufferInTheGapsOfATensor) {
             "INVALID_ARGUMENT: y is written and overlaps scale; they must lie in different memory");
 }
 
+TEST(Overlap, OfYAndAnXOfAnotherTypeIsRefused) {
+  package::Kernel kernel = layerNorm("forward");
+  kernel.problem = "layer_norm:forward@f16[*x*]{y=bf16}";
+  kernel.parts.data = DType::F16, kernel.parts.output = DType::BF16;
+  for (package::Operand& operand : kernel.operands) {
+    if (operand.name == "x") operand.type = DType::F16;
+    if (operand.name == "y") operand.type = DType::BF16;
+  }
+  const Plan plan(openInMemory(packageOf(kernel), context()), kernel.problem);
+  LayerNorm norm(4, 6);
+  Call call = norm.forward();
+  call.x = {reinterpret_cast<host::half*>(norm.x.data()), {4, 6}};
+  call.y = {reinterpret_cast<host::bf16*>(norm.x.data()), {4, 6}};
+  EXPECT_EQ(refusal([&] { plan(call); }),
+            "INVALID_ARGUMENT: y is written and overlaps x; they must lie in different memory");
+}
+
 }  // namespace
 }  // namespace normc::test

@@ -70,6 +70,12 @@ TEST_F(Partials, AreAddedUpInTheirOrder) {
   EXPECT_EQ(psi2(), std::vector<float>(kFeatures, 18));
 }
 
+TEST_F(Partials, ACommitWritesTheState) {
+  Call call = committing();
+  call.stateOut = {};
+  EXPECT_EQ(commit(call), "INVALID_ARGUMENT: nothing to compute: state_out is null");
+}
+
 TEST_F(Partials, TellHowManyFeaturesACommitHas) {
   const Plan five(package_, "sums:commit@f32[*x5]"), three(package_, "sums:commit@f32[7x3]");
   EXPECT_EQ(refusal([&] { five(committing()); }), "accepted");
