@@ -101,7 +101,7 @@ typedef void (*normc_task)(void* data, int64_t index);
  * It must not throw. Tasks never wait for each other, and results do not depend on how many run at once. */
 typedef int (*normc_parallel_for)(void* ctx, int64_t count, normc_task task, void* data);
 
-/** Receives one line of information for people, without a newline, on any thread. */
+/** Receives one line of information for people, without a newline, on any thread. It may call the library. */
 typedef void (*normc_log)(void* ctx, const char* line);
 
 /** Services that a host may offer to a context; each may be absent. */
@@ -594,10 +594,10 @@ NORMC_API normc_status normc_plan_barriers(const normc_plan* plan, const normc_s
 /* ---------------------------------------------------------- state object -- */
 
 /** Creates a fresh state, for hosts that do not want to own its memory. A plan that the state does not fit
- * refuses it. A state is made from any plan of a norm, and used with all plans of that norm, dtype and number
- * of features, on the same device and in the same CUDA context. (A green context is a context of its own:
- * there, pass the buffer as state_in and state_out.) `features` 0: the number in the plan's problem. A state
- * is not thread-safe.
+ * refuses it. A state is made from any plan of a norm, and used with all plans of that norm whose states have
+ * the same fields and number of features (those of f32, bf16 and f16 have), on the same device and in the
+ * same CUDA context. (A green context is a context of its own: there, pass the buffer as state_in and
+ * state_out.) `features` 0: the number in the plan's problem. A state is not thread-safe.
  *
  * The buffer of a CUDA plan's state is on the device. The functions below then copy on the default stream and
  * wait for it. A caller that uses the state on other streams waits for these first. The functions must not be
@@ -621,7 +621,7 @@ NORMC_API normc_status normc_state_get(const normc_state* state, const char* fie
 /** Copies one field from `data` of the host; `bytes` must be the field's. NORMC_NOT_FOUND: no such field. */
 NORMC_API normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes);
 
-/** Copies a state. Both must be states of the same norm, dtype and number of features; they may be on
+/** Copies a state. Both must be of the same norm, with the same fields and number of features; they may be on
  * different devices. */
 NORMC_API normc_status normc_state_copy(normc_state* to, const normc_state* from);
 

@@ -78,6 +78,14 @@ class MemoryFile {
            fcntl(number_, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0;
   }
 
+  /// False if the system refuses to map the file as code, whatever the memory.
+  bool mayBeExecuted() const {
+    void* const page = mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, number_, 0);
+    if (page == MAP_FAILED) return errno != EACCES && errno != EPERM;
+    munmap(page, 1);
+    return true;
+  }
+
   /// Returns a path that no other load of this process ever has, although descriptor numbers are reused: it
   /// encodes the unique inode number in binary by parts without effect on the path, "/" and "./".
   std::string path() const {
@@ -96,15 +104,14 @@ class MemoryFile {
 
 /// Returns the error of a file that the loader did not load. The loader's message ends with the reason, from
 /// strerror if a system call failed. If memory ran out, the message may be cut before it, and copying the
-/// message may fail too: what remains is what the loader could not allocate, create or extend.
-normc_status notLoaded(std::string_view what) {
+/// message may fail too: what remains is what the loader could not allocate, create or extend. The message of
+/// a mapping that failed has no reason: it is memory where the file may be mapped.
+normc_status notLoaded(std::string_view what, const MemoryFile& file) {
   const char* const said = dlerror();
   const std::string words = said ? said : "the dynamic loader gives no reason";
-  bool exhausted = !said;
-  // Of a reason that is cut off, these remain.
-  for (const char* end : {"cannot open shared object file", "failed to map segment from shared object",
-                          "cannot map zero-fill pages"})
-    exhausted |= words.ends_with(end);
+  bool exhausted = !said || words.ends_with("cannot open shared object file");
+  for (const char* mapping : {"failed to map segment from shared object", "cannot map zero-fill pages"})
+    exhausted |= words.ends_with(mapping) && file.mayBeExecuted();
   for (const char* part : {"cannot allocate", "cannot create", "cannot extend", "out of memory"})
     exhausted |= words.find(part) != words.npos;
   for (const int lack : {ENOMEM, EMFILE, ENFILE}) exhausted |= words.ends_with(std::strerror(lack));
@@ -128,7 +135,7 @@ normc_status SharedObject::load(const std::vector<char>& elf, std::string_view w
                   std::strerror(errno));
     const std::shared_ptr<SharedObject> loaded(
         new SharedObject(dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)));
-    if (!loaded->handle_) return notLoaded(what);
+    if (!loaded->handle_) return notLoaded(what, file);
     if (!isLoadedFrom(loaded->handle_, elf)) continue;
     object = loaded;
     return NORMC_OK;

@@ -2,7 +2,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,17 +143,14 @@ TEST(Load, SaysWhereDescriptorsAreOut) {
 }
 
 #if !defined(NORMC_SANITIZED)  // a sanitizer maps terabytes
-/// Returns what a plan says in a process that may map so many more bytes.
-std::string refusedWithin(int64_t bytes) {
+/// Returns what a plan says in a process that `limit` has limited.
+template <typename Limit>
+std::string refusedBehind(Limit limit) {
   int pipe[2];
   EXPECT_EQ(::pipe(pipe), 0);
   const host::Package package = openInMemory(standardPackage(), host::Context());
   EXPECT_EQ(inAChild([&] {
-              int64_t pages = 0;
-              std::ifstream("/proc/self/statm") >> pages;
-              const rlim_t most = rlim_t(pages * sysconf(_SC_PAGESIZE) + bytes);
-              const rlimit limit = {most, most};
-              setrlimit(RLIMIT_AS, &limit);
+              limit();
               const std::string text = refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]"); });
               return write(pipe[1], text.data(), text.size()) < 0;
             }),
@@ -160,10 +162,41 @@ std::string refusedWithin(int64_t bytes) {
   return {text, size_t(std::max<ssize_t>(size, 0))};
 }
 
+/// Lets the process map so many more bytes.
+void limitMemory(int64_t bytes) {
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = rlim_t(pages * sysconf(_SC_PAGESIZE) + bytes);
+  const rlimit limit = {most, most};
+  setrlimit(RLIMIT_AS, &limit);
+}
+
+/// Makes the system refuse to map code, as hardened ones do.
+void forbidCode() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {std::size(program), program};
+  EXPECT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  EXPECT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST(Load, SaysWhereCodeMayNotBeMapped) {
+  const std::string text = refusedBehind(forbidCode);
+  EXPECT_TRUE(text.starts_with("FAILED_PRECONDITION: cannot load blob 0 of the package in memory: ")) << text;
+  EXPECT_TRUE(text.ends_with("failed to map segment from shared object")) << text;
+}
+
 TEST(Load, SaysWhereMemoryIsOut) {
   std::set<std::string> statuses;
   for (int64_t bytes = 0; bytes < 512 << 10; bytes += 4 << 10) {
-    const std::string text = refusedWithin(bytes), status = text.substr(0, text.find(':'));
+    const std::string text = refusedBehind([=] { limitMemory(bytes); }),
+                      status = text.substr(0, text.find(':'));
     EXPECT_TRUE(status == "accepted" || status == "RESOURCE_EXHAUSTED") << bytes << ": " << text;
     statuses.insert(status);
   }

@@ -30,10 +30,16 @@ std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
                   *features % lanes};
 }
 
-/// Tasks begin at multiples of a tile (Partition.cpp), so only the end of the features may not fill one.
+/// True if tiles fill the features of every task. With features last, phases over features are cut at
+/// multiples of a tile (Partition.cpp).
+bool PhaseLowering::fillsTiles(int64_t tile) {
+  const auto features = Loops::constant(f_.features());
+  return features && *features % tile == 0 && (f_.featuresLast() || !f_.phase().isOverFeatures());
+}
+
 void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
   int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
-  if (auto features = Loops::constant(f_.features()); features && *features % (vectors * lanes) == 0)
+  if (fillsTiles(vectors * lanes))
     return l_.forEach(begin, end, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
   if (auto last = lastTile(s)) {
     // The task that has the first feature of the last tile does all of it.

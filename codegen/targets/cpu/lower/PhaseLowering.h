@@ -127,6 +127,7 @@ class PhaseLowering : SlabLowering {
     int64_t begin, vectors, rest;
   };
   std::optional<LastTile> lastTile(SlabOp);
+  bool fillsTiles(int64_t tile);
   /// Sets laneMask_ for one of a tile's vectors: only the last may have a mask.
   void maskOf(const Replica& r, const Replicas& all) {
     laneMask_ = &r == &all.back() ? lastMask_ : mlir::Value();
