@@ -122,7 +122,7 @@ std::string reasonAgainst(const std::string& path, const Include& include) {
     bool system = name.ends_with(".h");
     return system && arrow.folder == "dsl" ? "dsl is standard C++ only" : "";
   }
-  if (head == "sys") return arrow.folder == "dsl" ? "dsl is standard C++ only" : "";
+  if (head == "sys" || head == "linux") return arrow.folder == "dsl" ? "dsl is standard C++ only" : "";
   return allows(arrow.packages) ? "" : arrow.folder + " may not need " + head;
 }
 
