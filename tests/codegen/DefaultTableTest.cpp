@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "codegen/targets/cpu/DefaultCandidates.h"
+#include "codegen/targets/cpu/DefaultClauses.h"
 #include "codegen/targets/cpu/DefaultRule.h"
 #include "codegen/targets/cpu/DefaultTable.h"
 #include "dsl/Library.h"

@@ -115,23 +115,9 @@ static int64_t pageOffsetDistance(const Problem& problem, int64_t n) {
   return std::min(pitch, kPage - pitch);
 }
 
-int64_t pageDistanceOfRows(const Problem& problem, int64_t n) {
+/// The same, but rows that are less than half a page apart follow each other in it: half a page.
+static int64_t pageDistanceOfRows(const Problem& problem, int64_t n) {
   return n * *problem.features * bytes(problem.data) < kPage / 2 ? kPage / 2 : pageOffsetDistance(problem, n);
-}
-
-int64_t rowsWithoutPageConflict(const Problem& problem) {
-  if (!problem.features || problem.layout != Layout::FeaturesLast) return 8;
-  for (int64_t n = 1; n < 8; ++n) {
-    const int64_t drift = pageDistanceOfRows(problem, n);
-    if (drift > 0 && drift < 2 * kCacheLine) return n < 2 ? 1 : n < 4 ? 2 : 4;
-  }
-  return 8;
-}
-
-bool splitsCacheLines(const Problem& problem) {
-  if (!problem.features || problem.layout != Layout::FeaturesLast) return false;
-  const int64_t size = *problem.features * bytes(problem.data);
-  return size % kCacheLine != 0 && size < kPage && rowsWithoutPageConflict(problem) > 1;
 }
 
 int64_t pageOffsetsOfRows(const Problem& problem) {

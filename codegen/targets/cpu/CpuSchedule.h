@@ -79,22 +79,10 @@ bool isAcrossChannels(const Problem&);
 /// after the other (`in_turn`).
 bool canStoreInTurn(const Problem&, Strategy);
 
-/// Returns the distance in bytes, forwards or backwards, between the offsets within a page of a row and of
-/// the n-th row after it. Rows that are less than half a page apart follow each other in it: half a page.
-int64_t pageDistanceOfRows(const Problem&, int64_t n);
-
 /// Returns at how many offsets within a page the rows of a tensor begin. 1: rows are a multiple of a page
 /// apart, or less than a cache line more or less, and share sets of the first-level cache. 2: every second
 /// row does. 64: unknown.
 int64_t pageOffsetsOfRows(const Problem&);
-
-/// Returns the largest number of consecutive rows, a power of two up to 8, of which no two begin at
-/// neighbouring cache lines within a page. Rows at the same offset are allowed.
-int64_t rowsWithoutPageConflict(const Problem&);
-
-/// True if rows are shorter than a page and the part of a row that a strip of columns reads begins and ends
-/// inside cache lines.
-bool splitsCacheLines(const Problem&);
 
 /// True if each lane of a vector holds a statistic of its own and sweeps go down the rows, `rows` of them in
 /// a step. Then `tile` counts, and `unroll` and `stream` do not.

@@ -2,21 +2,22 @@
 
 #include <algorithm>
 
+#include "codegen/targets/cpu/DefaultClauses.h"
 #include "codegen/targets/cpu/DefaultRule.h"
 #include "codegen/targets/cpu/DefaultTable.h"
 
 namespace normc::codegen::cpu {
 
-/// The bytes of x up to which the resident kernel of a norm per feature was measured to be faster. A backward
-/// has three tensors.
-static constexpr int64_t kResidentBytes = 4 << 20, kResidentBytesBackward = 1 << 20;
-/// The same if rows are shorter than a page and strips of them end inside cache lines, unless the streamed
-/// kernel reads x twice and rows begin at many offsets in a page. It also holds if x is read once, rows begin
-/// at two offsets, and sixteen registers cannot hold a wide strip.
-static constexpr int64_t kUnalignedResidentBytes = 64 << 10;
-/// The same for channels. Beyond it the runs of a channel are too far apart, and x is read twice in the order
-/// of memory.
-static constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20;
+/// The bytes of x up to which whole columns are faster than streams if a statistic is of a feature. A
+/// backward has three tensors. They read memory in narrow strips, so all has to stay in cache.
+static constexpr int64_t kResidentBytes = 512 << 10, kResidentBytesBackward = 256 << 10;
+/// The rows up to which they are if rows begin at one offset in a page, where a column uses one set of the
+/// first-level cache; and if nothing is summed: all they save is a phase.
+static constexpr int64_t kCollidingRows = 8, kMapRows = 4;
+/// The same bytes for channels. Beyond them the runs of a channel are too far apart, and x is read twice in
+/// the order of memory.
+static constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackward = 2 << 20,
+                         kResidentRunsBytesMap = 64 << 10;
 /// Exceptions, if x would be read twice. With a run of this many bytes in each segment (narrow: of 16-bit
 /// types) the cost of going to the next run is small. Backward, half a page is enough if the channel stays in
 /// the second-level cache.
@@ -24,11 +25,6 @@ static constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10
                          kChannelBytesBackward = 128 << 10;
 /// The rows up to which the sums of such a column, which have two levels, keep their precision.
 static constexpr int64_t kResidentRows = 1 << 14;
-/// The rows up to which it pays if rows are a multiple of a page apart: it saves phases, and with batch
-/// statistics a second reading.
-static constexpr int64_t kCollidingRows = 2, kCollidingRowsReadTwice = 16, kCollidingRowsBackward = 6;
-/// The rows up to which it pays if nothing is summed: it saves one phase.
-static constexpr int64_t kMapRows = 4;
 /// The features and rows of a backward for which `split` pays for any number of threads: there are no sums
 /// per feature to clear, to update and to fold. With twice as many features it pays for more rows.
 static constexpr int64_t kSplitFeatures = 1024, kSplitRows = 4, kSplitRowsOfMany = 16;
@@ -52,7 +48,7 @@ static std::optional<int64_t> splitRows(const Problem& problem, const Isa& isa) 
 static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, const Schedule& whole,
                                                        const Schedule& ordered) {
   const bool backward = isBackward(problem.entry), map = isMap(problem);
-  const int64_t size = bytes(problem.data), most = map        ? kUnalignedResidentBytes
+  const int64_t size = bytes(problem.data), most = map        ? kResidentRunsBytesMap
                                                    : backward ? kResidentRunsBytesBackward
                                                               : kResidentRunsBytes;
   std::vector<DefaultCandidate> list{
@@ -66,25 +62,14 @@ static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, c
   return list;
 }
 
-static int64_t residentBytes(const Problem& problem, const Isa& isa) {
-  const bool backward = isBackward(problem.entry), batch = problem.needsBatchStatistics();
-  const bool twice = batch && !backward, crowded = pageOffsetsOfRows(problem) <= 2;
-  if (splitsCacheLines(problem) && (crowded || !twice)) return kUnalignedResidentBytes;
-  if (isa.registers < 32 && crowded && !batch) return kUnalignedResidentBytes;
-  return backward ? kResidentBytesBackward : kResidentBytes;
-}
-
-/// Returns the number of rows up to which whole columns pay. They read memory in narrow strips, so the tensor
-/// has to stay in cache or rows have to be few. Rows at one offset in a page make a column use one set of the
-/// first-level cache.
-static int64_t residentRows(const Problem& problem, const Isa& isa) {
-  const int64_t row = problem.features.value_or(kUnknownFeatures) * bytes(problem.data);
-  const int64_t twice = isBackward(problem.entry) ? kCollidingRowsBackward : kCollidingRowsReadTwice;
-  const int64_t colliding = problem.needsBatchStatistics() ? twice : kCollidingRows;
+/// Returns the number of rows up to which whole columns pay.
+static int64_t residentRows(const Problem& problem) {
+  const int64_t size = isBackward(problem.entry) ? kResidentBytesBackward : kResidentBytes;
   const int64_t most = isMap(problem)                    ? kMapRows
-                       : pageOffsetsOfRows(problem) == 1 ? (row % kPage ? kCollidingRows : colliding)
+                       : pageOffsetsOfRows(problem) == 1 ? kCollidingRows
                                                          : kResidentRows;
-  return std::clamp<int64_t>(residentBytes(problem, isa) / row, 1, most);
+  return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1,
+                             most);
 }
 
 /// Returns what the core's table says about the rows up to which the strategy pays.
@@ -109,7 +94,7 @@ std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Is
     if (problem.layout == Layout::ChannelsFirst)
       return channelCandidates(problem, list[0].schedule, list[1].schedule);
     list[1].limits.rowsMax = measuredRows(problem, isa, list[1].schedule.strategy);
-    if (!list[1].limits.rowsMax) list[1].limits.rowsMax = residentRows(problem, isa);
+    if (!list[1].limits.rowsMax) list[1].limits.rowsMax = residentRows(problem);
     return list;
   }
   list[1].limits.rowsMax = measuredRows(problem, isa, list[1].schedule.strategy);

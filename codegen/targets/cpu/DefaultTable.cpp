@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "codegen/TableLines.h"
-#include "codegen/targets/cpu/DefaultRule.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace normc::codegen::cpu {
@@ -136,7 +135,7 @@ static const TableLine* nearestLine(const Core& core, const Problem& problem, co
   return best;
 }
 
-/// The cores whose tables decide, that of the set first.
+/// Returns the cores whose tables decide, that of the set first.
 static llvm::SmallVector<const Core*, 2> coresOf(const Isa& isa) {
   llvm::SmallVector<const Core*, 2> cores{isa.core};
   if (const Core* sibling = findCore(isa.core->sibling)) cores.push_back(sibling);
