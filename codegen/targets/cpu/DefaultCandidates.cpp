@@ -8,9 +8,9 @@
 
 namespace normc::codegen::cpu {
 
-/// The bytes of x up to which whole columns are faster than streams if a statistic is of a feature. A
-/// backward has three tensors. They read memory in narrow strips, so all has to stay in cache.
-static constexpr int64_t kResidentBytes = 512 << 10, kResidentBytesBackward = 256 << 10;
+/// The bytes of x up to which whole columns are faster than streams if a statistic is of a feature: they read
+/// memory in narrow strips, so all has to stay in cache. Sixteen registers hold few sums of a backward.
+static constexpr int64_t kResidentBytes = 512 << 10, kResidentBytesOfFewSums = 256 << 10;
 /// The rows up to which they are if rows begin at one offset in a page, where a column uses one set of the
 /// first-level cache; and if nothing is summed: all they save is a phase.
 static constexpr int64_t kCollidingRows = 8, kMapRows = 4;
@@ -63,8 +63,9 @@ static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, c
 }
 
 /// Returns the number of rows up to which whole columns pay.
-static int64_t residentRows(const Problem& problem) {
-  const int64_t size = isBackward(problem.entry) ? kResidentBytesBackward : kResidentBytes;
+static int64_t residentRows(const Problem& problem, const Isa& isa) {
+  const bool fewSums = isa.registers < 32 && isBackward(problem.entry);
+  const int64_t size = fewSums ? kResidentBytesOfFewSums : kResidentBytes;
   const int64_t most = isMap(problem)                    ? kMapRows
                        : pageOffsetsOfRows(problem) == 1 ? kCollidingRows
                                                          : kResidentRows;
@@ -94,7 +95,7 @@ std::vector<DefaultCandidate> defaultCandidates(const Problem& problem, const Is
     if (problem.layout == Layout::ChannelsFirst)
       return channelCandidates(problem, list[0].schedule, list[1].schedule);
     list[1].limits.rowsMax = measuredRows(problem, isa, list[1].schedule.strategy);
-    if (!list[1].limits.rowsMax) list[1].limits.rowsMax = residentRows(problem);
+    if (!list[1].limits.rowsMax) list[1].limits.rowsMax = residentRows(problem, isa);
     return list;
   }
   list[1].limits.rowsMax = measuredRows(problem, isa, list[1].schedule.strategy);
