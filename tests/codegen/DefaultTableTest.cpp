@@ -221,6 +221,8 @@ TEST(DefaultTable, KeepsWhatWasMeasured) {
       {"x86-64-v4:zen4", "rms_norm:forward@f32[*x512]", "resident,vector=8,rows=4,unroll=2"},
       {"x86-64-v4:zen4", "rms_norm:forward@f32[*x1000]", "resident,vector=8,rows=2,unroll=4"},
       {"x86-64-v4:zen4", "layer_norm:forward@f32[*x64]", "resident,vector=8,rows=8,unroll=1"},
+      {"x86-64-v4:zen4", "power_norm:forward@f32[*x768]", "streamed,vector=16,rows=8,unroll=1"},
+      {"x86-64-v3:zen3", "layer_norm:forward@f32[*x512]", "resident,vector=8,rows=4,unroll=1"},
       {"x86-64-v4:zen4", "layer_norm:forward@f32[*x1024]", "resident,vector=16,rows=2,unroll=2"}};
   for (const auto& [target, text, start] : kMeasured) {
     const Problem problem = problemOf(text);

@@ -1,5 +1,6 @@
 #include "codegen/targets/cpu/CpuSchedule.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "codegen/targets/Knobs.h"
@@ -106,6 +107,11 @@ int64_t statisticWidth(const Problem& problem) {
   const int64_t features = problem.features.value_or(kUnknownFeatures);
   if (spec.pre) return features / problem.groups(spec.pre->groups);
   return spec.reduce == Reduce::Features ? features / problem.groups(spec.groups) : 0;
+}
+
+int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
+  return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1,
+                             most);
 }
 
 /// Returns the distance in bytes, forwards or backwards, between the offsets within a page of a row and of

@@ -79,6 +79,9 @@ bool isAcrossChannels(const Problem&);
 /// after the other (`in_turn`).
 bool canStoreInTurn(const Problem&, Strategy);
 
+/// Returns the number of rows whose x has `size` bytes, between 1 and `most`.
+int64_t rowsOf(int64_t size, const Problem&, int64_t most);
+
 /// Returns at how many offsets within a page the rows of a tensor begin. 1: rows are a multiple of a page
 /// apart, or less than a cache line more or less, and share sets of the first-level cache. 2: every second
 /// row does. 64: unknown.

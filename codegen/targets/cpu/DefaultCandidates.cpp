@@ -51,10 +51,7 @@ static std::vector<DefaultCandidate> channelCandidates(const Problem& problem, c
   const int64_t size = bytes(problem.data), most = map        ? kResidentRunsBytesMap
                                                    : backward ? kResidentRunsBytesBackward
                                                               : kResidentRunsBytes;
-  std::vector<DefaultCandidate> list{
-      {ordered},
-      {whole,
-       {.rowsMax = std::max<int64_t>(most / (problem.features.value_or(kUnknownFeatures) * size), 1)}}};
+  std::vector<DefaultCandidate> list{{ordered}, {whole, {.rowsMax = rowsOf(most, problem, most)}}};
   if (map || !problem.needsBatchStatistics()) return list;
   if (backward && size > 2)
     list.push_back({whole, {.rowsMax = kChannelBytesBackward / size, .runMin = kRunBytesBackward / size}});
@@ -69,8 +66,7 @@ static int64_t residentRows(const Problem& problem, const Isa& isa) {
   const int64_t most = isMap(problem)                    ? kMapRows
                        : pageOffsetsOfRows(problem) == 1 ? kCollidingRows
                                                          : kResidentRows;
-  return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1,
-                             most);
+  return rowsOf(size, problem, most);
 }
 
 /// Returns what the core's table says about the rows up to which the strategy pays.

@@ -19,12 +19,6 @@ static constexpr int64_t kRunsTaskBytes = 1 << 20, kRunsTaskRows = 1024;
 /// The bytes of x of a task that has a piece of every row. A backward does four times as much work with them.
 static constexpr int64_t kSplitBytes = 64 << 10, kSplitBytesBackward = 32 << 10;
 
-/// Returns the number of rows whose x has `size` bytes, between 1 and `most`.
-static int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {
-  return std::clamp<int64_t>(size / (problem.features.value_or(kUnknownFeatures) * bytes(problem.data)), 1,
-                             most);
-}
-
 /// Returns the grain: a task is worth waking a thread for, and the partial sums that it leaves are little
 /// work compared with it.
 static int64_t grainOf(const Problem& problem, Strategy strategy) {
@@ -88,6 +82,7 @@ Schedule ruleSchedule(const Problem& problem, const Isa& isa, Strategy strategy)
   s.ahead = problem.features && narrow && width <= kShortWidth;
   s.rows = narrow || channels ? 4 : split || width > kLongWidth || (isMap(problem) && !width) ? 1 : 2;
   s.unroll = narrow || channels ? 1 : quarter / s.rows;
+  // A strip of a backward has more sums.
   s.tile = split ? quarter : (isBackward(problem.entry) ? 4 : 8) / halves;
   s.stream = split ? 0 : 4;
   s.fetch = !split && (across || (!channels && problem.spec->reduce != Reduce::Segment));
