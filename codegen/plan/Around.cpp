@@ -1,7 +1,5 @@
 #include "codegen/plan/Around.h"
 
-#include "codegen/plan/Formulas.h"
-
 namespace normc::codegen {
 
 bool hasSegmentSums(const Problem& problem) {
@@ -13,10 +11,10 @@ bool hasSegmentSums(const Problem& problem) {
 }
 
 llvm::SmallVector<Around::Gradient, 4> Around::gradients(By by) const {
-  static constexpr Gradient all[] = {{kDresidual, &Element::dresidual, nullptr},
-                                     {kDgate, &Element::dgate, &Element::dgateTerm},
-                                     {kDmodScale, &Element::dmodScale, &Element::dmodScale},
-                                     {kDmodShift, &Element::dmodShift, &Element::dmodShift}};
+  static constexpr Gradient all[] = {{kDresidual, &Element::dresidual},
+                                     {kDgate, &Element::dgate},
+                                     {kDmodScale, &Element::dmodScale},
+                                     {kDmodShift, &Element::dmodShift}};
   llvm::SmallVector<Gradient, 4> taken;
   for (const Gradient& each : all) {
     const TensorInfo& info = infoOf(each.tensor);
@@ -42,15 +40,12 @@ llvm::SmallVector<RowSum, 3> Around::sums(By by) const {
   for (const Gradient& each : gradients(by)) {
     const TensorShape shape = shapeOf(each.tensor, has_);
     if (shape != TensorShape::Elements)
-      sums.push_back({each.tensor, each.term, shape == TensorShape::PerSegment});
+      sums.push_back({each.tensor, each.value, shape == TensorShape::PerSegment});
   }
   return sums;
 }
 
-void Around::store(const RowSum& sum, Num value) const {
-  if (sum.tensor == kDgate) value = multiply(value, slopeOfGate(k_, k_.load(k_.argument(name(kGate)))));
-  k_.store(value, k_.argument(sum.name()));
-}
+void Around::store(const RowSum& sum, Num value) const { k_.store(value, k_.argument(sum.name())); }
 
 void Around::storeFeatures(llvm::ArrayRef<Parted> all) const {
   for (const Parted& each : all)

@@ -38,7 +38,7 @@ class Around {
   bool hasSegmentSums(By by) const {
     return llvm::any_of(sums(by), [](const RowSum& sum) { return sum.ofSegment; });
   }
-  /// Stores the gradient of one element of the tensor from its complete sum.
+  /// Stores the complete sum for one element of the tensor.
   void store(const RowSum&, Num sum) const;
 
   /// A sum of which each chunk of a phase leaves a part.
@@ -56,7 +56,6 @@ class Around {
   struct Gradient {
     Tensor tensor;
     Num (Element::*value)();
-    Num (Element::*term)();
   };
   llvm::SmallVector<Gradient, 4> gradients(By) const;
 

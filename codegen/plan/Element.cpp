@@ -232,13 +232,12 @@ Num Element::dx() {
 
 Num Element::dresidual() { return k_.spec().hasResidual(/*after=*/true) ? where(kept(), arrived()) : dh(); }
 
-Num Element::dgateTerm() { return dgate(Num()); }
-Num Element::dgate() { return dgate(slopeOfGate(k_, (*this)[Part::Gate])); }
-// The slope of a gate is at most about 1, so it makes the first product no larger: the other order may
-// overflow where dgate does not.
-Num Element::dgate(Num slope) {
+// The slope of a gate is at most about 1, so it makes the first product no larger. The other order may
+// overflow where dgate does not, and so may a sum that gets the slope as a factor.
+Num Element::dgate() {
   const bool before = k_.spec().gate->before;
   Num gated = before ? (*this)[Part::X] : turned();
+  Num slope = slopeOfGate(k_, (*this)[Part::Gate]);
   return where(kept(), (before ? dh() : arrived()) * multiply(gated, slope));
 }
 

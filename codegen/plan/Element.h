@@ -105,12 +105,10 @@ class Element {
   Nums gradientTerms(bool squares);
   Num dscale();  ///< the term of the sum, where parameters are elements
   Num dbias();
-  /// What a call writes beside y and dx. Of a tensor that rows share `dgateTerm` is the term of a sum, which
-  /// Around::store makes its gradient.
+  /// What a call writes beside y and dx: of a tensor that rows share, the term of its sum.
   Num residualOut();
   Num dresidual();
   Num dgate();
-  Num dgateTerm();
   Num dmodScale();
   Num dmodShift();
   /// Returns `value` where the condition holds, else 0. An absent condition always holds.
@@ -142,8 +140,6 @@ class Element {
   Num modulatedGradient();  ///< that of m
   Num rho();
   Num dh();
-  /// `slope`: of the gate; none: a factor that the sum gets.
-  Num dgate(Num slope);
   /// Returns the value that `compute` gave the first time.
   static Num once(Num& value, llvm::function_ref<Num()> compute) {
     if (!value) value = compute();
