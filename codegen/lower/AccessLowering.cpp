@@ -69,6 +69,19 @@ Value AccessLowering::isAligned(TensorOp t, int64_t alignment) {
   return arith::AndIOp::create(l_.b, l_.loc, aligned, l_.less(l_.index(0), stride.row));
 }
 
+Value AccessLowering::beginAlike(TensorOp a, TensorOp b, int64_t alignment) {
+  const auto first = [&](TensorOp t) -> Value {
+    return memref::ExtractAlignedPointerAsIndexOp::create(l_.b, l_.loc, pointer(t));
+  };
+  Value all = l_.sub(first(a), first(b));
+  for (Value Arguments::Strides::* stride : {&Arguments::Strides::segment, &Arguments::Strides::row}) {
+    Value apart = l_.sub(stridesOf(a).*stride, stridesOf(b).*stride);
+    all = arith::OrIOp::create(l_.b, l_.loc, all, l_.mul(apart, elementBytes(l_, a)));
+  }
+  Value odd = arith::AndIOp::create(l_.b, l_.loc, all, l_.index(alignment - 1));
+  return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, odd, l_.index(0));
+}
+
 Value AccessLowering::isDense(TensorOp t) {
   const Arguments::Strides& stride = stridesOf(t);
   return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, stride.row,

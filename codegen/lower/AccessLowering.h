@@ -99,6 +99,9 @@ class AccessLowering {
   /// True at run time if all rows of an X-sized tensor begin at a multiple of `alignment` bytes and the row
   /// stride is positive.
   mlir::Value isAligned(TensorOp, int64_t alignment);
+  /// True at run time if the rows of two X-sized tensors of one type begin alike: at the same remainder of
+  /// `alignment` bytes.
+  mlir::Value beginAlike(TensorOp, TensorOp, int64_t alignment);
   /// Makes all later vector accesses of the tensor non-temporal.
   void markNonTemporal(TensorOp t) { nonTemporal_.insert(t); }
   /// Returns the index of an element in its buffer.

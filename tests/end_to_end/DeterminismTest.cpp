@@ -125,7 +125,8 @@ INSTANTIATE_TEST_SUITE_P(Norms, AlikeRows,
 INSTANTIATE_TEST_SUITE_P(Norms, Determinism,
                          testing::Values("layer_norm:backward@f32[*x64]", "batch_norm:forward@f32[*x64]",
                                          "batch_norm:backward@f32[*x64]", "power_norm:forward@f32[*x64]",
-                                         "power_norm:backward@f32[*x64]",
+                                         "power_norm:backward@f32[*x64]", "power_norm:forward@f32[*x130]",
+                                         "layer_norm:backward@f32[*x130]",
                                          "power_norm_released:backward@f32[*x64]{heads=4}"));
 
 }  // namespace

@@ -86,6 +86,45 @@ void expectRight(const Problem& problem, Compiled& kernel, const std::vector<gat
   }
 }
 
+/// Rows that begin inside cache lines: at each place in a line, those of x and y alike or not, with gaps and
+/// in place.
+class RowsInsideLines : public testing::TestWithParam<const char*> {};
+
+TEST_P(RowsInsideLines, AreRightWhereverTheyBegin) {
+  const Problem problem = problemOf(GetParam());
+  using gate::Placement;
+  std::vector<gate::Trial> trials;
+  for (const Placement& placement :
+       {Placement{}, Placement{.misalign = 1}, Placement{.misalign = 7, .inPlace = true},
+        Placement{.skew = 3}, Placement{.rowPadding = 1, .misalign = 2},
+        Placement{.rowPadding = 15 * *problem.features}, Placement{.reversed = true}})
+    for (int64_t rows : {1, 18})
+      trials.push_back({.extents = {problem.segmented ? 2 : 1, rows, *problem.features},
+                        .placement = placement,
+                        .step = 2,
+                        .seed = uint64_t(rows + placement.misalign)});
+  const std::vector<gate::Question> questions = questionsOf(problem, trials);
+  for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
+    const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
+    for (codegen::Strategy strategy : codegen::cpu::strategies(problem)) {
+      auto kernel = compiled(problem, codegen::cpu::defaultSchedule(problem, isa, strategy), isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      SCOPED_TRACE(std::string(isaName) + " " + codegen::name(strategy).str());
+      expectRight(problem, *kernel, questions);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Norms, RowsInsideLines,
+    testing::Values("layer_norm:forward@f32[*x250]", "layer_norm:backward@f32[*x129]",
+                    "rms_norm:forward@bf16[*x257]", "rms_norm_residual:forward@f32[*x131]",
+                    "rms_norm_residual:backward@f32[*x131]", "batch_norm:forward@f32[*x1030]{mask}",
+                    "batch_norm:backward@f32[*x250]", "power_norm:forward@f32[*x1025]",
+                    "power_norm:backward@f32[*x1025]", "power_norm:backward@f16[*x260]{mask}",
+                    "gated_rms_norm:forward@f32[*x250]{groups=2}", "layer_norm:forward@f64[*x67]",
+                    "group_norm_segment:forward@f32[*x*x250]{groups=1}",
+                    "group_norm_segment:backward@f32[*x*x250]{groups=2}"));
+
 /// Streamed with layout channels_first, in tasks that begin within runs, with them, or take many.
 class Runs : public testing::TestWithParam<const char*> {};
 

@@ -78,7 +78,8 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
 void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  const int64_t together = steps_.rows, lanes = schedule_.getVector();
+  int64_t together = steps_.rows;
+  const int64_t lanes = schedule_.getVector();
   const unsigned unroll = steps_.unroll;
   Value rows = f_.rows(), zero = l_.index(0), tile = zero;
   // Each run is summed first. The sums of several features are then one vector.
@@ -116,7 +117,19 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
     });
   };
   l_.when(l_.less(begin, end), {}, [&] {
-    if (!s.slots) return segmentsBetween(begin, end, f_.features()), Values();
+    auto map = [&] { return segmentsBetween(begin, end, f_.features()), Values(); };
+    if (!s.slots && steps_.large && large_.leads) {
+      // Runs of which each has a lead go one after the other.
+      Value cut = l_.both(large_.behindLead, l_.isFalse(large_.nonTemporal));
+      l_.when(cut, {}, [&] {
+        llvm::SaveAndRestore alone(together, int64_t(1));
+        llvm::SaveAndRestore longer(steps_.unroll, largeUnroll(1));
+        llvm::SaveAndRestore leads(s.runsHaveLeads, true);
+        return map();
+      });
+      return l_.when(l_.isFalse(cut), {}, map);
+    }
+    if (!s.slots) return map();
     l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
       tile = from;
       Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());

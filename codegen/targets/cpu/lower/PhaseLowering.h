@@ -50,6 +50,11 @@ class PhaseLowering : SlabLowering {
     mlir::Value is;           ///< calls of this size have steps of their own
     mlir::Value pastCaches;   ///< its outputs should be stored with non-temporal stores
     mlir::Value nonTemporal;  ///< and may be
+    /// Rows begin inside cache lines, so steps may follow a *lead*: the elements of a row in front of its
+    /// first whole line.
+    bool leads = false;
+    mlir::Value alike;       ///< the rows of all outputs have equal leads; null: there is one output
+    mlir::Value behindLead;  ///< non-temporal stores may follow a lead
   };
   //===-- Slabs (Slabs.cpp) ---------------------------------------------------===//
   bool takesChannels();
@@ -66,10 +71,6 @@ class PhaseLowering : SlabLowering {
   /// Returns the elements that a step of so many runs keeps from the first sweep to the last; null: none.
   KeptElements* keptBy(SlabOp, int64_t runs);
   Values searchValid(mlir::Value segment, mlir::Value count) override;
-  LargeCall largeCall();
-  int64_t cacheLineUnroll();
-  int64_t largeUnroll(int64_t rows);
-  void orderStores();
   void runSlabs(SlabOp, mlir::Value begin, mlir::Value end);
   /// Returns the first unit of the step behind `count` units; null: its inputs are not prefetched.
   mlir::Value unitToPrefetch(mlir::Value unit, int64_t count);
@@ -82,6 +83,19 @@ class PhaseLowering : SlabLowering {
   void blocks(SlabOp, mlir::Value begin, mlir::Value end);
   void stream(SlabOp, mlir::Value begin, mlir::Value end);
   void body(SlabOp, Replicas&);
+  //===-- Large calls (LargeCalls.cpp) --------------------------------------------===//
+  LargeCall largeCall();
+  bool mayHaveLead(llvm::ArrayRef<mlir::Operation*> written);
+  /// Returns the rows of a step. Rows with a lead go alone.
+  int64_t largeRows(SlabOp);
+  /// Returns the elements of the lead; null: steps begin with the run. Beside sums per feature, which are
+  /// then split too, and where no vector is a whole line a lead pays in large calls alone.
+  mlir::Value leadOf(Sweep&, llvm::ArrayRef<Replica>, mlir::Value width);
+  int64_t cacheLineUnroll();
+  int64_t largeUnroll(int64_t rows);
+  void flush(Sweep&, int64_t vectors);
+  void orderStores();
+
   bool isAhead() const { return schedule_.getAhead() && steps_.rows > 1; }
 
   //===-- Sweeps (Sweeps.cpp, Streams.cpp, Channels.cpp) -------------------------===//
@@ -90,7 +104,6 @@ class PhaseLowering : SlabLowering {
   void writeInTurn(Sweep&, Replicas&, mlir::Value width);
   /// Returns the vectors of a step that writes one of so many runs.
   int64_t unrollInTurn(size_t runs) const;
-  void flush(Sweep&, int64_t vectors);
   void blockSweep(SweepOp, Replicas&);
   void channelSweep(SweepOp, Replicas&, Replica* all = nullptr);
   void writeChannelsInTurn(SweepOp, Replicas&);

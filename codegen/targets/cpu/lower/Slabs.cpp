@@ -39,7 +39,7 @@ void PhaseLowering::run() {
       scalarOp(op, phase);
     }
   }
-  if (Value weak = stage_ ? large_.pastCaches : large_.nonTemporal)
+  if (Value weak = stage_ || large_.leads ? large_.pastCaches : large_.nonTemporal)
     l_.when(weak, {}, [&] { return orderStores(), Values(); });
 }
 
@@ -65,10 +65,6 @@ void PhaseLowering::takeWholeSegments() {
   };
   begin_ = rounded(begin_), end_ = rounded(end_);
 }
-
-/// Non-temporal stores are weakly ordered, and the code after the task has to see them. The fence is executed
-/// only after such stores, because it waits until all stores have left the core.
-void PhaseLowering::orderStores() { LLVM::FenceOp::create(l_.b, l_.loc, LLVM::AtomicOrdering::seq_cst); }
 
 /// Clears every partial of the task, also if the task has no row.
 void PhaseLowering::zeroPartials() {
@@ -106,7 +102,7 @@ void PhaseLowering::slab(SlabOp s) {
   if (!large_.is || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
   // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_.is, {}, [&] {
-    const int64_t rows = schedule_.getStream();
+    const int64_t rows = largeRows(s);
     llvm::SaveAndRestore version(steps_, {.rows = rows, .unroll = largeUnroll(rows), .large = true});
     llvm::SaveAndRestore keepsMany(keeps_, keptBy(s, rows));
     lower(s, begin, end);
@@ -186,63 +182,6 @@ void PhaseLowering::lowerUnits(SlabOp s, Value begin, Value end) {
     case Kind::Stream:
       return stream(s, begin, end);
   }
-}
-
-/// Returns the vectors of a step in a large call, chosen so that steps fill a run: stores of a rest would not
-/// be non-temporal while those of its neighbours are.
-int64_t PhaseLowering::largeUnroll(int64_t rows) {
-  int64_t least = cacheLineUnroll(), lanes = schedule_.getVector();
-  if (f_.kernel().getRope()) least *= 2;  // each half of a step stores whole lines
-  int64_t unroll = std::max(kStreamUnroll / rows, least);
-  auto width = Loops::constant(runWidth());
-  while (width && unroll > least && *width % (lanes * unroll)) unroll /= 2;
-  return unroll;
-}
-
-/// Returns the vectors of a step that stores whole cache lines of every type.
-int64_t PhaseLowering::cacheLineUnroll() {
-  int64_t unroll = 1;
-  for (TensorOp t : f_.kernel().getOps<TensorOp>())
-    if (t.isXSized())
-      unroll = std::max<int64_t>(
-          unroll, kCacheLine * 8 / (schedule_.getVector() * t.getType().getIntOrFloatBitWidth()));
-  return unroll;
-}
-
-/// Outputs may be stored so if all are aligned to cache lines, in each group too.
-PhaseLowering::LargeCall PhaseLowering::largeCall() {
-  llvm::SetVector<Operation*> read, written;
-  f_.phase()->walk([&](SweepOp sweep) {
-    for (auto [names, to] : {std::pair(sweep.getReads(), &read), std::pair(sweep.getWrites(), &written)})
-      for (auto name : names.getAsRange<FlatSymbolRefAttr>())
-        if (TensorOp t = f_.tensor(name.getValue()); t.isXSized()) to->insert(t);
-  });
-  LargeCall call;
-  if (read.empty()) return call;
-  auto reaches = [&](Operation* tensor, StringRef number) -> Value {
-    Value least = arith::FPToSIOp::create(l_.b, l_.loc, l_.b.getI64Type(), f_.scalar(number));
-    least = arith::IndexCastOp::create(l_.b, l_.loc, l_.b.getIndexType(), least);
-    return arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::sge, f_.bytesOf(cast<TensorOp>(tensor)),
-                                 least);
-  };
-  call.is = reaches(read.front(), kLargeNumber);
-  if (written.empty()) return call;
-  call.nonTemporal = call.pastCaches = reaches(written.front(), kStreamNumber);
-  for (Operation* t : written)
-    call.nonTemporal = l_.both(call.nonTemporal, f_.isAligned(cast<TensorOp>(t), kCacheLine));
-  const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
-  auto onlyIfWhole = [&](Value elements) {
-    Value part = l_.rem(elements, l_.index(perLine));
-    if (auto known = Loops::constant(part); known && *known == 0) return;
-    Value whole = arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, part, l_.index(0));
-    call.nonTemporal = l_.both(call.nonTemporal, whole);
-  };
-  // A task may begin inside a run, and so inside a cache line. So may a group, in a row that does not.
-  if (takesChannels()) onlyIfWhole(segmentAndRow(begin_).second);
-  for (auto slab : f_.phase().getOps<SlabOp>())
-    if (f_.featuresLast() && groupsOf(slab) > 1) onlyIfWhole(f_.groupWidth(slab.groupAxis()));
-  if (f_.kernel().getBlock()) onlyIfWhole(f_.blockWidth());
-  return call;
 }
 
 //===-- Runs --------------------------------------------------------------------===//

@@ -37,14 +37,6 @@ void PhaseLowering::Sweep::flush(AccessLowering& f, bool nonTemporal) {
   pending.clear();
 }
 
-void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value nonTemporal) {
-  auto none = [] { return Values(); };
-  auto all = pending;
-  l.when(nonTemporal, {}, [&] { return flush(f, true), none(); });
-  pending = all;
-  l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
-}
-
 /// Returns a scalar term, or one of fewer lanes, as a vector whose other lanes are the identity, to be
 /// combined with a vector of sums.
 Value PhaseLowering::inFirstLanes(Value term, Combiner combiner) {
@@ -127,8 +119,10 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
       if (s.runPartial[k])
         add(value(next++));
+      else if (Value term = value(next++); mask && s.buffered && s.hasLead)
+        contributions[k].push_back(l_.select(mask, term, l_.zero(term.getType())));
       else
-        contributions[k].push_back(value(next++));
+        contributions[k].push_back(term);
     }
   }
   for (auto [terms, memory, combiner] : llvm::zip(ofRows, s.sumsAt, s.rowCombiners))
@@ -184,14 +178,6 @@ std::optional<int64_t> PhaseLowering::mostOfRun() {
   return f_.featuresLast() ? Loops::constant(f_.features()) : std::nullopt;
 }
 
-/// Emits the stores of a step, as non-temporal ones where the `vectors` of a run fill cache lines.
-void PhaseLowering::flush(Sweep& s, int64_t vectors) {
-  if (steps_.large && large_.nonTemporal && !s.stage && vectors % cacheLineUnroll() == 0 && s.writesNow())
-    s.flushNonTemporal(f_, l_, large_.nonTemporal);
-  else
-    s.flush(f_);
-}
-
 /// Goes through the pairs of runs: the vectors of a step are the first of some pairs, then their second, so
 /// that each is loaded and computed once.
 Values PhaseLowering::alongPairs(Sweep& s, MutableArrayRef<Replica> replicas, Values sums, bool flushes) {
@@ -233,11 +219,23 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
   };
   if (s.turns() && unroll > 1 && PairLowering(l_, f_).hasSides(width, step / 2))
     return alongPairs(s, replicas, sums, flushes);
-  Value main = l_.roundDown(width, step), whole = l_.roundDown(width, lanes);
+  const Value lead = sums.empty() ? leadOf(s, replicas, width) : Value();
+  llvm::SaveAndRestore begins(s.hasLead, bool(lead));
+  if (lead)
+    l_.forEach(l_.index(0), lead, lanes, [&](Value j) {
+      element(s, replicas, j, lanes, f_.laneMask(l_.sub(lead, j), lanes), {}, unroll);
+      s.flush(f_);
+    });
+  const Value first = lead ? lead : l_.index(0), behind = lead ? l_.sub(width, lead) : width;
+  auto until = [&](int64_t multiple) {
+    Value rounded = l_.roundDown(behind, multiple);
+    return lead ? l_.add(lead, rounded) : rounded;
+  };
+  Value main = until(step), whole = until(lanes);
   auto known = Loops::constant(main);
   auto mainSteps = [&](Value begin, Value end, ValueRange from) { return steps(begin, end, unroll, from); };
   if (sums.empty() || !flushes)
-    sums = mainSteps(l_.index(0), main, sums);
+    sums = mainSteps(first, main, sums);
   else
     sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps, mostOfRun(),
                        s.combinersOf(replicas.size(), unroll));
@@ -268,7 +266,7 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
     s.flush(f_);
     return next;
   }
-  if (schedule_.getScalarTail())
+  if (schedule_.getScalarTail() && !lead)
     return l_.forEach(whole, width, 1, sums, [&](Value j, ValueRange running) {
       Values next(running);
       element(s, replicas, j, 0, {}, next, unroll);
