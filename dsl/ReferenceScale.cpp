@@ -22,10 +22,11 @@ double inverseRoot(const Call& call, double moment) {
 }  // namespace
 
 // The magnitude is the value itself, or the change of the root by the possible error of the moment if that is
-// larger.
+// larger. An infinite moment has no error: an infinity is among its terms.
 Tracked inverseRoot(const Call& call, Tracked moment) {
   const double value = inverseRoot(call, moment.value);
   Tracked out{value, std::abs(value)};
+  if (std::isinf(moment.value)) return out;
   const double error = call.unit() * moment.magnitude;
   for (double moved : {moment.value + error, std::max(0.0, moment.value - error)}) {
     const double movement = std::abs(inverseRoot(call, moved) - value) / call.unit();

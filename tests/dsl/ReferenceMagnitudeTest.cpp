@@ -369,6 +369,23 @@ TEST(ReferenceMagnitude, OfAFactorCountsOffsetAndScale) {
   EXPECT_NEAR(y.magnitude[0], 2, 1e-2);
 }
 
+// An infinity divides the other elements of its row away, exactly: what is left is the bias.
+TEST(ReferenceMagnitude, OfAnElementBesideAnInfinityIsThatOfItsBias) {
+  for (const EpsilonMode mode : {EpsilonMode::Add, EpsilonMode::Max, EpsilonMode::Outside}) {
+    Spec spec = rmsNorm();
+    spec.bias = true;
+    spec.epsilonMode = mode;
+    Layer layer(spec, {1, 1, 3});
+    layer.call.bias = {0.5, 0.25, 2};
+    const Quantity y = layer.forward({std::numeric_limits<double>::infinity(), 1, -4}).outputs.at("y");
+    EXPECT_TRUE(std::isnan(y.value[0]));
+    for (size_t i : {1, 2}) {
+      EXPECT_EQ(y.value[i], layer.call.bias[i]);
+      EXPECT_NEAR(y.magnitude[i], y.value[i], 1e-6);
+    }
+  }
+}
+
 TEST(ReferenceMagnitude, OfAClippedValueIsWhatAnErrorMovesAcrossTheLimit) {
   using reference::clipped, reference::kUnit, reference::Tracked;
   const auto magnitudeOf = [](Tracked a) { return clipped(a, -2, 2, kUnit).magnitude; };
