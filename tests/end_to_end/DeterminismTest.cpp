@@ -49,13 +49,14 @@ TEST(SplitRows, HaveTheSameBitsForAnyNumberOfThreads) {
 TEST(Runs, HaveTheSameBitsForAnyNumberOfThreadsAndPastTheCaches) {
   for (const char* text : {"batch_norm:forward@f32[*x24x*]{layout=channels_first}",
                            "batch_norm:backward@f32[*x24x*]{layout=channels_first}",
-                           "power_norm:forward@f32[*x24x*]{layout=channels_first}"}) {
+                           "power_norm:forward@f32[*x24x*]{layout=channels_first}",
+                           "power_norm:backward@f32[*x24x*]{layout=channels_first}"}) {
     Problem problem = problemOf(text);
     auto schedule = codegen::cpu::defaultSchedule(problem, hostIsa(), codegen::Strategy::Streamed);
     schedule.grain = 512;
     auto one = compiled(problem, schedule, hostIsa(), 1);
     ASSERT_TRUE(one->large) << one->error;
-    for (const Extents& extents : {Extents{37, 64, 24}, {2, 5008, 24}}) {
+    for (const Extents& extents : {Extents{37, 64, 24}, {2, 5008, 24}, {7, 196, 24}}) {
       gate::Trial trial{.extents = extents, .step = 3}, elsewhere = trial;
       elsewhere.placement.misalign = 1;
       auto alone = outputsOf(one->plan, problem, trial), large = outputsOf(one->large, problem, trial);
@@ -127,6 +128,8 @@ INSTANTIATE_TEST_SUITE_P(Norms, Determinism,
                                          "batch_norm:backward@f32[*x64]", "power_norm:forward@f32[*x64]",
                                          "power_norm:backward@f32[*x64]", "power_norm:forward@f32[*x130]",
                                          "layer_norm:backward@f32[*x130]",
+                                         "instance_norm:forward@f32[*x24x*]{layout=channels_first}",
+                                         "instance_norm:backward@f32[*x24x*]{layout=channels_first}",
                                          "power_norm_released:backward@f32[*x64]{heads=4}"));
 
 }  // namespace

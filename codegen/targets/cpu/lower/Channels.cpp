@@ -90,6 +90,10 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
       r.values = shared_;
       hoist(s, r);
     }
+    // A sum may not depend on where a run begins, so it has no lead. Outputs with leads follow in a second
+    // pass.
+    const bool twice = runsHaveLeads_ && s.slots;
+    llvm::SaveAndRestore later(s.stores, !twice);
     Values sums = along(s, replicas, width, identities(s.combinersOf(n, unroll), lanes));
     for (size_t k = 0; k < s.slots; ++k) {
       Values each;
@@ -101,6 +105,17 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
         buffer_->add(k, at, pack ? horizontals(each) : horizontal(each[r]));
       }
     }
+    if (!twice) return;
+    s.stores = true;
+    llvm::SaveAndRestore summed(s.collects, false);
+    llvm::SaveAndRestore longer(steps_.unroll, largeUnroll(1));
+    l_.forEach(zero, l_.index(n), 1, [&](Value i) {
+      Replica one;
+      one.at = {.segment = segment, .feature = l_.add(feature, i), .chunk = f_.task()};
+      one.values = shared_;
+      hoist(s, one);
+      along(s, one, width, {});
+    });
   };
   // Rows from `first` to `last` of the batch, segment after segment; in each the features from `tile` on.
   auto segmentsBetween = [&](Value first, Value last, Value features) {
@@ -116,20 +131,8 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
       if (together > 1) l_.forEach(whole, features, 1, [&](Value f) { runs(segment, f, 1, width); });
     });
   };
-  l_.when(l_.less(begin, end), {}, [&] {
-    auto map = [&] { return segmentsBetween(begin, end, f_.features()), Values(); };
-    if (!s.slots && steps_.large && large_.leads) {
-      // Runs of which each has a lead go one after the other.
-      Value cut = l_.both(large_.behindLead, l_.isFalse(large_.nonTemporal));
-      l_.when(cut, {}, [&] {
-        llvm::SaveAndRestore alone(together, int64_t(1));
-        llvm::SaveAndRestore longer(steps_.unroll, largeUnroll(1));
-        llvm::SaveAndRestore leads(s.runsHaveLeads, true);
-        return map();
-      });
-      return l_.when(l_.isFalse(cut), {}, map);
-    }
-    if (!s.slots) return map();
+  auto sweep = [&] {
+    if (!s.slots) return segmentsBetween(begin, end, f_.features());
     l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
       tile = from;
       Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
@@ -145,7 +148,16 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
       segmentsBetween(first, l_.min(l_.add(first, some), end), features);
       buffer_->flush(s.partials, tile, width);
     });
-    return Values();
+    tile = zero;
+  };
+  auto alone = [&] {
+    llvm::SaveAndRestore one(together, s.slots ? together : 1);
+    llvm::SaveAndRestore longer(steps_.unroll, s.slots ? steps_.unroll : largeUnroll(1));
+    sweep();
+  };
+  l_.when(l_.less(begin, end), {}, [&] {
+    if (!s.writes.empty()) return cutRuns(sweep, alone);
+    return sweep(), Values();
   });
 }
 

@@ -1,6 +1,7 @@
 // Large calls: steps that store whole cache lines past the caches.
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -101,7 +102,7 @@ int64_t PhaseLowering::largeRows(SlabOp slab) {
 
 Value PhaseLowering::leadOf(Sweep& s, ArrayRef<Replica> replicas, Value width) {
   const bool rows = f_.featuresLast();
-  if (!large_.leads || !(rows || s.runsHaveLeads) || !s.writesNow() || keeps_ || replicas.size() > 1)
+  if (!large_.leads || !(rows || runsHaveLeads_) || !s.writesNow() || keeps_ || replicas.size() > 1)
     return {};
   TensorOp t = s.writes.front();
   const int64_t bits = t.getType().getIntOrFloatBitWidth();
@@ -114,6 +115,16 @@ Value PhaseLowering::leadOf(Sweep& s, ArrayRef<Replica> replicas, Value width) {
   Value lead = l_.min(l_.div(bytes, l_.index(bits / 8)), width);
   const Value pays = !rows || sums ? large_.behindLead : large_.alike;
   return pays ? l_.select(pays, lead, l_.index(0)) : lead;
+}
+
+Values PhaseLowering::cutRuns(llvm::function_ref<void()> code, llvm::function_ref<void()> withLeads) {
+  if (f_.featuresLast() || !steps_.large || !large_.leads) return code(), Values();
+  Value cut = l_.both(large_.behindLead, l_.isFalse(large_.nonTemporal));
+  l_.when(cut, {}, [&] {
+    llvm::SaveAndRestore leads(runsHaveLeads_, true);
+    return withLeads(), Values();
+  });
+  return l_.when(l_.isFalse(cut), {}, [&] { return code(), Values(); });
 }
 
 void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value nonTemporal) {

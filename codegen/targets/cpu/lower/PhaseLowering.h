@@ -91,6 +91,9 @@ class PhaseLowering : SlabLowering {
   /// Returns the elements of the lead; null: steps begin with the run. Beside sums per feature, which are
   /// then split too, and where no vector is a whole line a lead pays in large calls alone.
   mlir::Value leadOf(Sweep&, llvm::ArrayRef<Replica>, mlir::Value width);
+  /// Emits code of large calls twice, with layout channels_first: `withLeads` for runs that begin inside
+  /// cache lines and are stored one after the other, each with its lead, `code` for all others.
+  Values cutRuns(llvm::function_ref<void()> code, llvm::function_ref<void()> withLeads);
   int64_t cacheLineUnroll();
   int64_t largeUnroll(int64_t rows);
   void flush(Sweep&, int64_t vectors);
@@ -194,6 +197,7 @@ class PhaseLowering : SlabLowering {
   //===-- State of the lowering, each part set for a scope --------------------------===//
   Steps steps_;
   Piece* piece_ = nullptr;
+  bool runsHaveLeads_ = false;     ///< see cutRuns
   KeptElements* keeps_ = nullptr;  ///< elements that this step keeps
   mlir::Value next_;      ///< the first unit of the next step, if its inputs are prefetched; else null
   mlir::Value lastMask_;  ///< of the last vector of a tile of columns

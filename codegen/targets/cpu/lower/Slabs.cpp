@@ -102,11 +102,15 @@ void PhaseLowering::slab(SlabOp s) {
   if (!large_.is || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
   // Which version runs depends on sizes alone, and so does the order of all sums.
   l_.when(large_.is, {}, [&] {
-    const int64_t rows = largeRows(s);
-    llvm::SaveAndRestore version(steps_, {.rows = rows, .unroll = largeUnroll(rows), .large = true});
-    llvm::SaveAndRestore keepsMany(keeps_, keptBy(s, rows));
-    lower(s, begin, end);
-    return Values();
+    const int64_t rows = largeRows(s), unroll = largeUnroll(rows);
+    auto inSteps = [&](int64_t of) {
+      llvm::SaveAndRestore version(steps_, {.rows = of, .unroll = unroll, .large = true});
+      llvm::SaveAndRestore keepsMany(keeps_, keptBy(s, of));
+      lower(s, begin, end);
+    };
+    llvm::SaveAndRestore large(steps_.large, true);
+    if (kind_ == Kind::Run) return cutRuns([&] { inSteps(rows); }, [&] { inSteps(1); });
+    return inSteps(rows), Values();
   });
   l_.when(l_.isFalse(large_.is), {}, [&] {
     lower(s, begin, end);

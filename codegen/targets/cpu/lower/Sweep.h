@@ -34,11 +34,10 @@ struct PhaseLowering::Sweep : SweepParts {
     slots -= std::exchange(sums, 0);
   }
 
-  bool buffered = false;       ///< sums per feature go to the buffer of the stream first
-  bool stores = true;          ///< this pass stores the outputs
-  bool collects = true;        ///< this pass adds to the partials
-  bool hasLead = false;        ///< steps begin at cache lines
-  bool runsHaveLeads = false;  ///< with layout channels_first
+  bool buffered = false;  ///< sums per feature go to the buffer of the stream first
+  bool stores = true;     ///< this pass stores the outputs
+  bool collects = true;   ///< this pass adds to the partials
+  bool hasLead = false;   ///< steps begin at cache lines
   bool writesNow() const { return stores && !writes.empty(); }
   /// Stores are emitted after all loads of a step, because an output may share the input's memory.
   struct Pending {
