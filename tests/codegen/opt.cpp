@@ -4,10 +4,12 @@
 #include <map>
 
 #include "codegen/lower/Expand.h"
+#include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
 #include "codegen/targets/cuda/Intrinsics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -30,6 +32,7 @@ int main(int count, char** arguments) {
       {"expand-bf16", [] { return expandBF16(/*instruction=*/false, /*whole=*/0); }},
       {"expand-bf16-by-instruction", [] { return expandBF16(/*instruction=*/true, /*whole=*/32); }},
       {"nontemporal-words", nontemporalWords},
+      {"blocks-to-llvm", cpu::blocksToLlvm},
       {"add-entry-points", cpu::addEntryPoints},
       {"math-to-intrinsics", cuda::mathToIntrinsics}};
   if (count != 3 || !known.contains(arguments[1])) {
@@ -39,9 +42,9 @@ int main(int count, char** arguments) {
     return 1;
   }
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::LLVM::LLVMDialect,
-                  mlir::math::MathDialect, mlir::memref::MemRefDialect, NormDialect, mlir::scf::SCFDialect,
-                  mlir::vector::VectorDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::cf::ControlFlowDialect, mlir::func::FuncDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect, NormDialect,
+                  mlir::scf::SCFDialect, mlir::vector::VectorDialect>();
   mlir::MLIRContext context(registry);
   context.loadAllAvailableDialects();
   context.allowUnregisteredDialects();  // the attributes of norm

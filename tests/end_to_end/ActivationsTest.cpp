@@ -8,6 +8,7 @@
 #include "codegen/Compilation.h"
 #include "codegen/lower/Expand.h"
 #include "codegen/plan/Element.h"
+#include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Link.h"
@@ -43,7 +44,7 @@ class Functions : public Compilation {
     schedule.stream = 0;
     kernel_.setScheduleAttr(schedule.attribute(&context_));
     llvm::cantFail(run("lowering", normToLoops(), expandRsqrt(), expandLog(), expandExp(), expandAbs(),
-                       cpu::loopsToLlvmPipeline(), cpu::addEntryPoints()));
+                       cpu::loopsToBlocksPipeline(), cpu::blocksToLlvm(), cpu::addEntryPoints()));
     auto ir = llvm::cantFail(cpu::optimizedLlvm(*module_, isa, llvm_));
     return llvm::cantFail(cpu::machineCode(*ir, isa, kind));
   }

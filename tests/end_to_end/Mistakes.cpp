@@ -4,6 +4,7 @@
 #include "codegen/lower/Expand.h"
 #include "codegen/package/Writer.h"
 #include "codegen/targets/cpu/AttachSchedule.h"
+#include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Link.h"
@@ -238,9 +239,10 @@ class Mistaken : public Compilation {
   llvm::Expected<std::string> package() {
     if (auto error = run("planning", cpu::attachSchedule(schedule_))) return error;
     package::Kernel manifest = cpu::kernelManifest(problem_, schedule_, isa_, kernel());
-    if (auto error = run("lowering", normToLoops(), expandDivision(), expandRsqrt(), expandLog(), expandExp(),
-                         expandAbs(), expandBF16(isa_.roundsBF16, isa_.masks16 ? isa_.vectorBytes / 2 : 0),
-                         nontemporalWords(), cpu::loopsToLlvmPipeline(), cpu::addEntryPoints()))
+    if (auto error =
+            run("lowering", normToLoops(), expandDivision(), expandRsqrt(), expandLog(), expandExp(),
+                expandAbs(), expandBF16(isa_.roundsBF16, isa_.masks16 ? isa_.vectorBytes / 2 : 0),
+                nontemporalWords(), cpu::loopsToBlocksPipeline(), cpu::blocksToLlvm(), cpu::addEntryPoints()))
       return error;
     auto ir = cpu::optimizedLlvm(*module_, isa_, llvm_);
     if (!ir) return ir.takeError();

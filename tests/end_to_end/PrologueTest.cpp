@@ -11,6 +11,7 @@
 #include "codegen/Compilation.h"
 #include "codegen/lower/Expand.h"
 #include "codegen/plan/Moments.h"
+#include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Link.h"
@@ -65,8 +66,8 @@ class Prologue : public Compilation {
     cpu::Schedule schedule = cpu::defaultSchedule(problem_, isa, Strategy::Resident);
     schedule.stream = 0;
     kernel_.setScheduleAttr(schedule.attribute(&context_));
-    llvm::cantFail(run("lowering", normToLoops(), expandDivision(), expandAbs(), cpu::loopsToLlvmPipeline(),
-                       cpu::addEntryPoints()));
+    llvm::cantFail(run("lowering", normToLoops(), expandDivision(), expandAbs(), cpu::loopsToBlocksPipeline(),
+                       cpu::blocksToLlvm(), cpu::addEntryPoints()));
     auto ir = llvm::cantFail(cpu::optimizedLlvm(*module_, isa, llvm_));
     return llvm::cantFail(cpu::machineCode(*ir, isa, cpu::Emit::Object));
   }

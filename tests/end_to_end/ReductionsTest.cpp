@@ -11,6 +11,7 @@
 #include "codegen/Compilation.h"
 #include "codegen/lower/Expand.h"
 #include "codegen/plan/Element.h"
+#include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Compile.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Link.h"
@@ -86,7 +87,7 @@ class Reductions : public Compilation {
     kernel_.setScheduleAttr(schedule.attribute(&context_));
     llvm::cantFail(run("lowering", normToLoops(), expandAbs(),
                        expandBF16(isa.roundsBF16, isa.masks16 ? isa.vectorBytes / 2 : 0),
-                       cpu::loopsToLlvmPipeline(), cpu::addEntryPoints()));
+                       cpu::loopsToBlocksPipeline(), cpu::blocksToLlvm(), cpu::addEntryPoints()));
     auto ir = llvm::cantFail(cpu::optimizedLlvm(*module_, isa, llvm_));
     return linked(llvm::cantFail(cpu::machineCode(*ir, isa, cpu::Emit::Object)), isa);
   }

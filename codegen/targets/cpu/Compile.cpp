@@ -3,6 +3,7 @@
 #include "codegen/Compilation.h"
 #include "codegen/lower/Expand.h"
 #include "codegen/targets/cpu/AttachSchedule.h"
+#include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/Object.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
@@ -13,18 +14,9 @@ using namespace mlir;
 namespace normc::codegen::cpu {
 
 // Loops become blocks first: each change inside a loop makes canonicalize look at all of the loop again,
-// which took 15 s for a kernel of 22,000 operations. reassociate-fp-reductions: a horizontal sum is a tree,
-// not one addition after another for each lane. use-bare-ptr-memref-call-conv: pointers keep their `noalias`.
-StringRef loopsToLlvmPipeline() {
-  return "convert-scf-to-cf,"
-         "canonicalize{max-iterations=1 region-simplify=disabled},cse,"
-         "convert-vector-to-llvm{reassociate-fp-reductions=1},"
-         "convert-math-to-llvm,"
-         "convert-arith-to-llvm,"
-         "finalize-memref-to-llvm,"
-         "convert-cf-to-llvm,"
-         "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1},"
-         "reconcile-unrealized-casts";
+// which took 15 s for a kernel of 22,000 operations.
+StringRef loopsToBlocksPipeline() {
+  return "convert-scf-to-cf,canonicalize{max-iterations=1 region-simplify=disabled},cse";
 }
 
 namespace {
@@ -50,7 +42,9 @@ class CpuCompilation : public Compilation {
                nontemporalWords());
   }
 
-  llvm::Error llvmDialect() { return run("lowering to LLVM", loopsToLlvmPipeline(), addEntryPoints()); }
+  llvm::Error llvmDialect() {
+    return run("lowering to LLVM", loopsToBlocksPipeline(), blocksToLlvm(), addEntryPoints());
+  }
 
   llvm::Expected<std::unique_ptr<llvm::Module>> llvmIr() {
     if (auto error = llvmDialect()) return error;

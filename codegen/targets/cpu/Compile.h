@@ -23,7 +23,7 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, co
 /// whole decides.
 package::Kernel kernelManifest(const Problem&, const Schedule&, const Isa&, KernelOp);
 
-/// Returns the passes of MLIR between loops and the LLVM dialect, as one pipeline text.
-llvm::StringRef loopsToLlvmPipeline();
+/// Returns the passes of MLIR between loops and blocks-to-llvm, as one pipeline text.
+llvm::StringRef loopsToBlocksPipeline();
 
 }  // namespace normc::codegen::cpu

@@ -17,11 +17,20 @@ void PhaseLowering::columns(SlabOp s, Value begin, Value end) {
   columnTiles(s, own ? begin : l_.index(0), own ? end : f_.features(), {.chunk = f_.task()});
 }
 
+int64_t PhaseLowering::tileOf(SlabOp s) {
+  if (!s.hasSweeps()) return 1;
+  const auto features = Loops::constant(f_.features());
+  const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
+  if (!features) return vectors;
+  const int64_t fill = schedule_.getScalarTail() ? *features / lanes : llvm::divideCeil(*features, lanes);
+  return std::clamp<int64_t>(fill, 1, vectors);
+}
+
 /// Returns the last tile if the features do not fill it. A rest of less than half a tile is joined to the
 /// tile before: a pass over all rows for each vector costs nearly as much as a pass for a tile.
 std::optional<PhaseLowering::LastTile> PhaseLowering::lastTile(SlabOp s) {
   auto features = Loops::constant(f_.features());
-  const int64_t lanes = schedule_.getVector(), vectors = schedule_.getTile();
+  const int64_t lanes = schedule_.getVector(), vectors = tileOf(s);
   if (!features || !s.hasSweeps()) return std::nullopt;
   const int64_t rest = *features % (vectors * lanes), more = llvm::divideCeil(rest, lanes);
   if (rest == 0 || (schedule_.getScalarTail() && *features % lanes)) return std::nullopt;
@@ -38,13 +47,14 @@ bool PhaseLowering::fillsTiles(int64_t tile) {
 }
 
 void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at) {
-  int64_t lanes = schedule_.getVector(), vectors = s.hasSweeps() ? schedule_.getTile() : 1;
+  int64_t lanes = schedule_.getVector(), vectors = tileOf(s);
   if (fillsTiles(vectors * lanes))
     return l_.forEach(begin, end, vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
   if (auto last = lastTile(s)) {
     // The task that has the first feature of the last tile does all of it.
     Value first = l_.index(last->begin);
-    l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
+    if (last->begin)
+      l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
     Value mine = l_.both(l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
     l_.when(mine, {}, [&] {
       return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values();
@@ -83,7 +93,7 @@ void PhaseLowering::columnTile(SlabOp s, Coordinates at, Value feature, int64_t 
 void PhaseLowering::allocateShifts(SlabOp s) {
   shifts_ = {};
   const auto last = lastTile(s);
-  const int64_t vectors = std::max(schedule_.getTile(), last ? last->vectors : 0);
+  const int64_t vectors = std::max(tileOf(s), last ? last->vectors : 0);
   if (s.hasSweeps() && vectors > 1 && !s.getOps<ProbeOp>().empty())
     shifts_ = StackMemory(l_, vectors * lanes_, f_.statistics(), kCacheLine);
 }

@@ -138,6 +138,8 @@ class PhaseLowering : SlabLowering {
   void columnTiles(SlabOp, mlir::Value begin, mlir::Value end, Coordinates);
   /// `rest`: the features in the last vector, if they do not fill it.
   void columnTile(SlabOp, Coordinates, mlir::Value feature, int64_t vectors, mlir::Value rest = {});
+  /// Returns the vectors of a tile: no more than the features fill.
+  int64_t tileOf(SlabOp);
   struct LastTile {
     /// its first feature, its vectors, and the features in the last of them; 0: all lanes
     int64_t begin, vectors, rest;
