@@ -40,7 +40,9 @@ static LogicalResult toLlvm(ModuleOp module) {
   populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
   populateFuncToLLVMConversionPatterns(types, patterns);
-  return applyPartialConversion(module, LLVMConversionTarget(*context), std::move(patterns));
+  ConversionConfig config;
+  config.allowPatternRollback = false;  // no pattern changes anything and then fails
+  return applyPartialConversion(module, LLVMConversionTarget(*context), std::move(patterns), config);
 }
 
 PassPtr blocksToLlvm() { return fallibleModulePass("blocks-to-llvm", toLlvm); }
