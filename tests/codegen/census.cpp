@@ -7,10 +7,6 @@
 // 0 features: for any number. Spilling entries are lines of their own; medians come last. FILE gets each
 // entry's registers and machine instructions, so that two builds can be compared; without cubins only the
 // time to PTX is taken.
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 
 #include "codegen/Target.h"
@@ -18,30 +14,12 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "tests/codegen/Support.h"
+#include "tests/codegen/Times.h"
 
 using namespace normc;
 using namespace normc::codegen;
 
 namespace {
-
-/// Milliseconds on the wall, and of this process and the children it has waited for: what others do at the
-/// same time is not in the second.
-struct Time {
-  double wall, processor;
-
-  static double of(int who) {
-    rusage usage;
-    getrusage(who, &usage);
-    const auto ms = [](const timeval& t) { return 1e3 * double(t.tv_sec) + 1e-3 * double(t.tv_usec); };
-    return ms(usage.ru_utime) + ms(usage.ru_stime);
-  }
-  static Time now() {
-    const std::chrono::duration<double, std::milli> wall =
-        std::chrono::steady_clock::now().time_since_epoch();
-    return {wall.count(), of(RUSAGE_SELF) + of(RUSAGE_CHILDREN)};
-  }
-  Time since(const Time& begin) const { return {wall - begin.wall, processor - begin.processor}; }
-};
 
 constexpr uint64_t kInstructionBytes = 16;
 
@@ -90,23 +68,6 @@ struct Census {
     std::fflush(stdout);
   }
 };
-
-void report(const char* what, std::vector<Time> times) {
-  if (times.empty()) return;
-  for (const bool wall : {true, false}) {
-    const auto part = wall ? &Time::wall : &Time::processor;
-    std::ranges::sort(times, {}, part);
-    std::printf("%s, %s: median %.0f ms, nine in ten within %.0f ms, at most %.0f ms\n", what,
-                wall ? "on the wall" : "of the processor", times[times.size() / 2].*part,
-                times[times.size() * 9 / 10].*part, times.back().*part);
-  }
-}
-
-std::vector<std::string> listOf(const std::string& text) {
-  llvm::SmallVector<llvm::StringRef> parts;
-  llvm::StringRef(text).split(parts, ',', -1, false);
-  return {parts.begin(), parts.end()};
-}
 
 }  // namespace
 
