@@ -476,11 +476,11 @@ typedef struct normc_state normc_state;
  * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual, codes have one shape: that of the
  * problem, e.g. rows x features. Rows may be several dimensions if one stride leads through all of them:
  * batch x time x features for a problem of two dimensions, N x C x H x W for channels_first. The contiguous
- * axis (features, or rows for channels_first) has stride 1. The others have any stride, in inputs also 0 or
- * negative. Strides of a tensor without elements are ignored. scale, bias, dscale, dbias: [features],
- * contiguous. gate, mod_scale, mod_shift: the shape of x, [segments, features] or [features], as the norm
- * decides, the last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without
- * features, 8-bit unsigned or bool, 1 for a real row and 0 for padding. codes: 8-bit signed, or DLPack's
+ * axis (features, or rows for channels_first) has stride 1. The others have any stride but 0 in outputs.
+ * Strides of a tensor without elements are ignored. scale, bias, dscale, dbias: [features], contiguous.
+ * gate, mod_scale, mod_shift: the shape of x, [segments, features] or [features], as the norm decides, the
+ * last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without features,
+ * contiguous rows, 8-bit unsigned or bool, 1 for a real row, 0 for padding. codes: 8-bit signed, or DLPack's
  * kDLFloat8_e4m3fn. quant_scale: one element of f32. quant_scale_out: the shape of x without features, or
  * with blocks in their place, contiguous; f32, or kDLFloat8_e8m0fnu for powers of two. rope_cos, rope_sin:
  * the shape of x with pairs in place of features, f32; pairs have stride 1, the others any stride, also 0.

@@ -108,6 +108,9 @@ normc_status Plan::bindOperands(const Kernel& kernel, Call& call) const {
   const int64_t needed = layOutWorkspace(kernel, call.sizes, call.cuts.data(), call.leftOut, scratch.data());
   char* workspace = static_cast<char*>(call.args.workspace);
   if (needed > 0) {
+    if (!workspace && call.args.workspace_bytes)
+      return fail(NORMC_INVALID_ARGUMENT, "workspace is null, and workspace_bytes is ",
+                  call.args.workspace_bytes, "; this call needs ", needed, " bytes of memory");
     const auto given =
         static_cast<int64_t>(std::min<uint64_t>(workspace ? call.args.workspace_bytes : 0, kHuge));
     const int64_t skipped = bytesToSkip(kernel, workspace, given, needed, call.views[kX].data);

@@ -249,6 +249,9 @@ TEST_F(Refusal, OfWorkspaceThatIsTooSmall) {
             "INVALID_ARGUMENT: workspace has 0 bytes; this call needs 128 (normc_plan_workspace_bytes tells "
             "what is enough "
             "for any call)");
+  EXPECT_EQ(backward([&](Call& c) { c.workspace = {nullptr, 1 << 20}; }),
+            "INVALID_ARGUMENT: workspace is null, and workspace_bytes is 1048576; this call needs 128 bytes "
+            "of memory");
   EXPECT_EQ(backward([&](Call& c) { c.workspace = {start + 8, 128}; }),
             "INVALID_ARGUMENT: workspace has 128 bytes; this call needs 184 (normc_plan_workspace_bytes "
             "tells what is "

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <torch/csrc/stable/ops.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -115,7 +116,7 @@ void givePartials(normc_args& args, const Tensor& partials, const Prepared& plan
 Call::Call(Entry entry, const Tensor& given, Optional scale, Optional bias, Optional mask,
            const std::string& norm)
     : x_(given), device_(deviceOf(given)) {
-  Request request{.entry = entry, .data = typeOf(x_), .mask = mask.has_value(), .device = device_};
+  Request request{.entry = entry, .data = dataTypeOf(x_), .mask = mask.has_value(), .device = device_};
   if (scale || bias) request.params = typeOf(scale ? *scale : *bias);
   // The axes depend on the shape of the norm alone, which every plan of the text has.
   request.channelsFirst = isChannelsFirst(norm);
@@ -155,6 +156,14 @@ void Call::saved(List saved) {
 
 void Call::stateIn(OptionalList state) {
   if ((!state || state->empty()) && !plan_->readsState) return;
+  const auto matches = [&](const Tensor& field) {
+    const DLDataType type = typeOf(field);
+    return type.code != kDLFloat || (type.bits == 64) == (typeOf(x_).bits == 64);
+  };
+  if (state && !std::ranges::all_of(*state, matches))
+    throw std::invalid_argument("the state of " + text().name +
+                                " is of another type than x; it is of float64 for x of float64, and of "
+                                "float32 for all others");
   give(state ? *state : std::vector<Tensor>(), plan_->state.size(), "state", args_.state_in_fields,
        stateFields_[0]);
 }
@@ -285,7 +294,8 @@ void Call::give(List tensors, size_t wanted, const char* what, const DLTensor* c
   if (tensors.size() != wanted)
     throw std::invalid_argument(std::string(what) + " has " + std::to_string(tensors.size()) + " tensors; " +
                                 text().name + " has " + std::to_string(wanted));
-  for (size_t i = 0; i < wanted; ++i) fields[i] = view().plain(tensors[i]);
+  for (size_t i = 0; i < wanted; ++i)
+    fields[i] = view().plain(tensors[i].is_contiguous() ? tensors[i] : held(compact(tensors[i])));
   if (wanted) to = fields.data();
 }
 
@@ -324,8 +334,9 @@ std::vector<Tensor> committed(const Tensor& partials, List state, const std::str
   std::array<View, 2 * NORMC_MAX_FIELDS> views;
   std::array<const DLTensor*, NORMC_MAX_FIELDS> before, after;
   for (size_t i = 0; i < state.size(); ++i) {
-    before[i] = views[2 * i].plain(state[i]);
-    after[i] = views[2 * i + 1].plain(out.emplace_back(emptyLike(state[i])));
+    const Tensor& field = held.emplace_back(compact(state[i]));
+    before[i] = views[2 * i].plain(field);
+    after[i] = views[2 * i + 1].plain(out.emplace_back(emptyLike(field)));
   }
   normc_args args = {};
   args.struct_size = sizeof args;

@@ -119,6 +119,8 @@ Tensor empty(const int64_t* sizes, const int64_t* strides, size_t dims, const Te
   return Tensor(handle);
 }
 
+constexpr const char* kTypesOfData = "a norm takes tensors of float32, float64, bfloat16 or float16";
+
 }  // namespace
 
 DLDataType typeOf(const Tensor& tensor) {
@@ -134,7 +136,13 @@ DLDataType typeOf(const Tensor& tensor) {
   if (code == aoti_torch_dtype_int8()) return {kDLInt, 8, 1};
   if (code == aoti_torch_dtype_float8_e4m3fn()) return {kFloat8E4M3, 8, 1};
   if (code == codeOfPowers()) return {kFloat8E8M0, 8, 1};
-  throw std::invalid_argument("a norm takes tensors of float32, float64, bfloat16 or float16");
+  throw std::invalid_argument(kTypesOfData);
+}
+
+DLDataType dataTypeOf(const Tensor& x) {
+  const DLDataType type = typeOf(x);
+  if (type.code != kDLFloat && type.code != kDLBfloat) throw std::invalid_argument(kTypesOfData);
+  return type;
 }
 
 DLDevice deviceOf(const Tensor& tensor) {

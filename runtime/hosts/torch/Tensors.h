@@ -23,6 +23,8 @@ struct Axes {
 
 /// Returns the data type of a tensor. Throws for a type that no norm takes.
 DLDataType typeOf(const Tensor&);
+/// Returns the data type of x. Throws for a type that a norm takes beside x alone, e.g. of a mask.
+DLDataType dataTypeOf(const Tensor& x);
 DLDevice deviceOf(const Tensor&);
 
 /// Returns how a norm sees x. Throws std::invalid_argument if the shape of x does not fit the norm.

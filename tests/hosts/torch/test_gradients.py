@@ -105,7 +105,7 @@ def test_a_graph_of_the_backward_of_a_checkpoint():
 def test_forward_mode_is_refused(name):
     module, shape = module_of(name)
     x = data_of(shape)
-    with pytest.raises(RuntimeError, match="jvp"):
+    with pytest.raises(NotImplementedError, match="norms of normc have no jvp; use reverse mode"):
         torch.func.jvp(module, (x,), (x,))
     with forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp"):
         module(forward_ad.make_dual(x.requires_grad_(), x.detach()))
@@ -189,6 +189,21 @@ def test_vmap_over_parameters():
     x, scales = data_of(shape), data_of((3, 24))
     ours = vmap(lambda w: nt.functional.layer_norm(x, (24,), w))(scales)
     assert torch.equal(ours, torch.stack([nt.functional.layer_norm(x, (24,), w) for w in scales]))
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "batch_norm of images", "power_norm_v"])
+def test_an_ensemble_trains_the_state_of_each(name):
+    modules, shape = [module_of(name)[0] for _ in range(3)], module_of(name)[1]
+    parameters, buffers = torch.func.stack_module_state(modules)
+    x = data_of((3, *shape))
+    loss = lambda parameters, buffers, x: functional_call(modules[0], (parameters, buffers), (x,)).square().sum()
+    gradients = vmap(grad(loss))(parameters, buffers, x)
+    for i, module in enumerate(modules):
+        module(x[i]).square().sum().backward()
+        for key, buffer in module.named_buffers():
+            assert torch.equal(buffers[key][i], buffer)
+        for key, parameter in module.named_parameters():
+            assert (gradients[key][i] - parameter.grad).abs().max() <= 1e-5 * parameter.grad.abs().max()
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "group_norm"])

@@ -117,6 +117,29 @@ def test_the_epsilon_of_an_rms_norm_without_one_is_that_of_torch(dtype):
     compare([nt.RMSNorm(96, dtype=dtype)(x), nt.functional.rms_norm(x, (96,))], [theirs] * 2, 2e-2)
 
 
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_takes_running_statistics_of_any_strides(training):
+    theirs, whole = torch.nn.BatchNorm1d(8).train(training), 0.5 + torch.rand(8, 3)
+    theirs.running_mean, theirs.running_var = whole[:, 0], whole[:, 1]
+    ours = nt.BatchNorm1d(8).train(training)
+    whole = whole.clone()
+    ours.running_mean, ours.running_var = whole[:, 0], whole[:, 1]
+    x = torch.randn(5, 8)
+    assert (ours(x) - theirs(x)).abs().max() < 1e-5
+    assert (ours.running_var - theirs.running_var).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("missing", ["num_batches_tracked", "running_mean"])
+def test_running_statistics_that_are_not_all_there_are_those_of_torch(missing):
+    modules, x = [of.BatchNorm1d(8) for of in (nt, torch.nn)], torch.randn(5, 8)
+    for training in (True, False):
+        for module in modules:
+            setattr(module.train(training), missing, None)
+            if missing == "running_mean":
+                module.running_var = None
+        assert torch.equal(*(module(x) for module in modules))
+
+
 def test_takes_a_gradient_with_stride_zero():
     x = torch.randn(4, 96, requires_grad=True)
     nt.LayerNorm(96)(x).sum().backward()
@@ -132,6 +155,10 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.functional.layer_norm(torch.randn(2, 4, 8), [32]), r"expected input with shape \[\*, 32\]"),
     (lambda: nt.LayerNorm(96, elementwise_affine=False)(torch.randn(4, 95)), r"expected input with shape \[\*, 96\]"),
     (lambda: nt.LayerNorm(96)(torch.zeros(4, 96, dtype=torch.int32)), "float32, float64, bfloat16 or float16"),
+    (lambda: nt.LayerNorm(96)(torch.zeros(4, 96, dtype=torch.int64)), "float32, float64, bfloat16 or float16"),
+    (lambda: nt.LayerNorm(96)(torch.zeros(4, 96, dtype=torch.bool)), "float32, float64, bfloat16 or float16"),
+    (lambda: nt.BatchNorm1d(8, affine=False)(torch.randn(4, 8).double()),
+     "state of batch_norm_unbiased is of another type than x; it is of float64 for x of float64"),
     (lambda: nt.BatchNorm2d(16)(torch.randn(4, 16)), "expected 4D input"),
     (lambda: nt.BatchNorm2d(16)(torch.randn(4, 15, 3, 3)), r"takes \[batch, 16, positions...\]"),
     (lambda: nt.BatchNorm1d(6)(torch.randn(2, 3)), r"the input has the shape \[2, 3\]; BatchNorm1d takes \[batch, 6\]"),
@@ -152,6 +179,7 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.functional.rms_norm(torch.randn(2, 8), (8,), torch.ones(4)), r"weight has the shape \[4\]; this"),
     (lambda: nt.functional.group_norm(torch.randn(2, 8, 3), 2, torch.ones(2, 4)), r"weight has the shape \[2, 4\]"),
     (lambda: nt.functional.instance_norm(torch.randn(2, 8, 3), bias=torch.ones(4)), r"bias has the shape \[4\]; this"),
+    (lambda: nt.GroupNorm(4, 32)(torch.randn(32)), "Expected at least 2 dimensions for input tensor but received 1"),
     (lambda: nt.GroupNorm(4, 32)(torch.randn(2, 31, 3)), "31 channels are not divisible by 4 groups"),
     (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
 ])

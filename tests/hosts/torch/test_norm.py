@@ -155,6 +155,11 @@ def test_layouts_are_the_same_norm():
     (lambda: nt.functional.norm("rms_norm[*x8] epsilom=3", data_of((2, 8))), Exception, "rms_norm has no number epsilom; it has epsilon"),
     (lambda: nt.Norm("layer_nrom", 24), RuntimeError, "layer_nrom"),
     (lambda: nt.Norm("layer_norm", 0), RuntimeError, "features is '0'"),
+    (lambda: nt.Norm("mine.norm", 24), ValueError, "mine.norm is a file, and a norm is named here; normc.torch.norm and"),
+    (lambda: nt.Norm("group_norm_segment", 64, options={"groups": 32}), ValueError,
+     'group_norm_segment needs segments; give layout="segments"'),
+    (lambda: nt.Norm("rms_norm", 24, numbers={"epsilon": 1e-42}), Exception, "statistics are f32, so it must be"),
+    (lambda: nt.Norm("rms_norm_residual", 24)(data_of((4, 24)), residual=0.5), TypeError, "residual is 0.5; give a tensor"),
     (lambda: nt.PowerNorm(24)(data_of((3, 23))), (RuntimeError, ValueError), r"\[3, 23\]; power_norm takes \[..., 24\]"),
     (lambda: nt.PowerNorm(24)(data_of((4, 8, 3))), RuntimeError, r"\[4, 8, 3\]; power_norm takes \[..., 24\]"),
     (lambda: nt.PowerNorm(24)(torch.tensor(1.0)), RuntimeError, r"the shape \[\]; power_norm takes \[..., 24\]"),
@@ -176,8 +181,19 @@ def test_a_file_that_is_no_norm(tmp_path):
     with pytest.raises(normc.Error, match="defines no norm"):
         nt.norm(tmp_path / "wrong.norm", 24)
     (tmp_path / "wrong.norm").write_text(MINE.replace("current", "curent"))
-    with pytest.raises(RuntimeError, match="curent"):
+    with pytest.raises(RuntimeError, match=rf"{tmp_path}/wrong.norm:6:13: error: .*curent"):
         nt.norm(tmp_path / "wrong.norm", 24)
+
+
+def test_a_text_that_needs_f64(tmp_path):
+    (tmp_path / "tiny.norm").write_text(MINE.replace("1e-3", "1e-42"))
+    with pytest.raises(normc.Error, match=r"f32 holds no number so small .*\[P8\]"):
+        nt.norm(tmp_path / "tiny.norm", 24)
+    x = 1e-20 * data_of((3, 24), torch.float64)
+    made = nt.norm(tmp_path / "tiny.norm", 24, dtype=torch.float64)
+    by_number = nt.Norm("rms_norm", 24, numbers={"epsilon": 1e-42}, dtype=torch.float64)
+    assert (made(x) - expected(x, made.weight, 1e-42)).abs().max() < 1e-12
+    assert (by_number(x) - torch.nn.functional.rms_norm(x, (24,), None, 1e-42)).abs().max() < 1e-12
 
 
 ALONE = """

@@ -152,6 +152,34 @@ def test_nu_of_a_scaled_loss_is_nu_times_the_scale():
             assert torch.equal(16 * a.nu, b.nu) and torch.equal(a.psi2, b.psi2)
 
 
+@pytest.mark.parametrize("name", ["mabn", "unified_norm"])
+def test_a_ring_of_gradient_means_follows_the_scale(name):
+    models = [nt.Norm(name, 16, numbers={"warmup_steps": 0.0}, commit="step") for _ in range(2)]
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    for seed in range(5):
+        models[0](data_of((9, 16), seed=seed)).square().sum().backward()
+        nt.commit(models[0])
+        scaler.scale(models[1](data_of((9, 16), seed=seed)).square().sum()).backward()
+        scaler.step(torch.optim.SGD(models[1].parameters(), 0.0))
+        scaler.update()
+        nt.commit(models[1], scaler)
+    assert scaler.get_scale() == 16.0 and models[0].window_nu.any()
+    assert torch.equal(16 * models[0].window_nu, models[1].window_nu)
+
+
+def test_a_commit_before_the_update_of_the_scaler_is_refused():
+    model = model_of("step")
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    scaler.scale(model(data_of((9, 16))).square().sum() * float("inf")).backward()
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match=r"commit was called before scaler.update\(\); call it after that"):
+        nt.commit(model, scaler)
+    scaler.update()
+    nt.commit(model, scaler)
+    assert model[1].step == 0 and model[1].nu.isfinite().all()
+
+
 @pytest.mark.parametrize("drop", [lambda model, kept: model.load_state_dict(kept), lambda model, _: model[1].reset_state()],
                          ids=["load", "reset"])
 def test_a_new_state_forgets_the_scale_of_the_one_before(drop):

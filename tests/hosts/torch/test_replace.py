@@ -220,6 +220,22 @@ def test_a_class_of_the_user_is_left():
     assert "has a forward of its own" in nt.replace(model).left["0"] and type(model[0]) is Mine
 
 
+def test_a_class_of_the_user_without_a_forward_is_left():
+    class Mine(torch.nn.LayerNorm):
+        def __init__(self, width):
+            super().__init__(width, eps=1e-6)
+
+    model = torch.nn.Sequential(Mine(8))
+    assert nt.replace(model).left["0"].endswith("Mine is a class below LayerNorm, and LayerNorm alone is replaced")
+    assert type(model[0]) is Mine
+
+
+def test_a_batch_norm_with_a_part_of_its_statistics_is_left():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(8))
+    model[0].num_batches_tracked = None
+    assert nt.replace(model).left == {"0": "a part of its running statistics is None"}
+
+
 def test_tied_and_hooked_modules_stay():
     norm, seen = torch.nn.LayerNorm(8), []
     norm.register_forward_hook(lambda module, inputs, output: seen.append(type(module)))

@@ -61,7 +61,10 @@ class Library:
         coded = [a.encode() if isinstance(a, str) else a for a in arguments]
         reason = getattr(self._c, "normc_hosts_" + function)(*coded)
         if reason:
-            raise Error(reason.decode())
+            text = reason.decode()
+            for kept, path in _files.items():
+                text = text.replace(kept, path)
+            raise Error(text)
 
     def _facts(self, norm, entry, data, params="", mask=False):
         """Returns what is known of an operator before it runs: see Configure.h."""
@@ -72,6 +75,7 @@ class Library:
 
 _libraries = []
 _settings = []
+_files = {}  # which file of the user a text in the cache is: an error has its place there
 
 
 def settings():
@@ -132,7 +136,9 @@ def add_norm(path):
     written = pathlib.Path(path).read_bytes()
     name = _name_of(path, written)
     source = hashlib.sha256(written).hexdigest()[:12]
-    _set("add_norm", source, str(_kept(source, written)))
+    kept = str(_kept(source, written))
+    _files[kept] = str(path)
+    _set("add_norm", source, kept)
     return f"{name}#{source}"
 
 
@@ -185,6 +191,8 @@ def _number(name, value):
 
 def text(norm, shape, options=None, numbers=None, round=None):
     """Returns the text of a norm: `layer_norm[*x768] epsilon=1e-06` (NormText.h)."""
+    if norm.endswith(".norm"):
+        raise ValueError(f"{norm} is a file, and a norm is named here; normc.torch.norm and normc.jax.norm take the file")
     options = dict(options or {}, **({"round": round} if rounding(round) else {}))
     inside = ",".join(_option(name, value) for name, value in sorted(options.items()))
     parts = [f"{norm}[{shape}]" + (f"{{{inside}}}" if inside else "")]

@@ -9,8 +9,8 @@ from torch.autograd import forward_ad
 
 from . import _ops
 from .. import _around
-from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, refuse_second_run
-from ._autograd import given, store_in
+from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, refuse_jvp
+from ._autograd import given, refuse_second_run, store_in
 
 infer = torch.ops.normc.infer_around.default
 forward = torch.ops.normc.forward_around.default
@@ -175,6 +175,7 @@ class _Transformed(torch.autograd.Function):
     """_Around under a transform of torch.func. Returns all outputs of the operator."""
 
     generate_vmap_rule = True
+    jvp = staticmethod(refuse_jvp)
 
     @staticmethod
     def forward(norm, training, stream, keeps, reads_x, places, x, scale, bias, mask, *tensors):
@@ -258,6 +259,9 @@ class _CarriedAtOnce(torch.autograd.Function):
 def _given(norm, x, scale, bias, mask, around):
     """Returns the text with the type of the stream, the types of x and the parameters, the tensors around the norm in
     its order, and what `taken` does."""
+    for name, each in around.items():
+        if each is not None and not isinstance(each, torch.Tensor):
+            raise TypeError(f"{name} is {each!r}; give a tensor")
     types = _ops.types_of(x, bias if scale is None else scale)
     residual = around.get("residual")
     if residual is not None and residual.dtype != x.dtype and "stream=" not in norm:

@@ -14,14 +14,19 @@ from . import _ops
 _transforming = torch._C._are_functorch_transforms_active
 
 
+_NO_JVP = "norms of normc have no jvp; use reverse mode: backward() or torch.func.vjp"
+
+
+def refuse_jvp(ctx, *tangents):
+    """The jvp of the Functions that transforms of torch.func run."""
+    raise NotImplementedError(_NO_JVP)
+
+
 def _refuse_tangents(*tensors):
     """Raises if a tensor has a tangent of forward mode, which operators would lose: a Function without jvp is refused by
     torch, an operator is not."""
     if any(each is not None and forward_ad.unpack_dual(each).tangent is not None for each in tensors):
-        raise NotImplementedError(
-            "a tensor of a norm has a tangent of torch.autograd.forward_ad, and norms of normc have no jvp; use reverse "
-            "mode: backward() or torch.func.vjp"
-        )
+        raise NotImplementedError("a tensor of a norm has a tangent of torch.autograd.forward_ad, and " + _NO_JVP)
 
 
 def _needs_gradient(x, scale, bias):
@@ -198,6 +203,7 @@ class _ExactTransformed(torch.autograd.Function):
     """_Exact under a transform of torch.func. Returns all outputs of the operator."""
 
     generate_vmap_rule = True
+    jvp = staticmethod(refuse_jvp)
 
     @staticmethod
     def forward(norm, x, scale, bias, mask, *state):
@@ -222,6 +228,7 @@ class _ExactTransformed(torch.autograd.Function):
 
 class _InferredTransformed(torch.autograd.Function):
     generate_vmap_rule = True
+    jvp = staticmethod(refuse_jvp)
 
     @staticmethod
     def forward(norm, x, scale, bias, mask, *state):
@@ -248,7 +255,11 @@ def store(state, following):
             buffer.copy_(value)
         return
     with torch.no_grad():
-        torch._foreach_copy_(state, following)
+        if _transforming():  # vmap has no rule for the other
+            for buffer, value in zip(state, following):
+                buffer.copy_(value)
+        else:
+            torch._foreach_copy_(state, following)
 
 
 def given(tensors, count):

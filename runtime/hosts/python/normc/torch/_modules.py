@@ -124,8 +124,13 @@ class _BatchNorm(StateKept):
     def _keeps(self):
         return self.momentum is not None
 
+    def _is_torchs(self):
+        """True if torch's own forward computes the module: its statistics are a plain mean, or a part of them is None."""
+        state = (self.num_batches_tracked, self.running_mean, self.running_var)
+        return self.track_running_stats and (not self._keeps or any(each is None for each in state))
+
     def forward(self, input):
-        if not self._keeps and self.track_running_stats:
+        if self._is_torchs():
             return super().forward(input)
         self._check_input_dim(input)
         self._check_features(input)

@@ -123,7 +123,10 @@ def _class_for(module):
         return f"it is on device {parameter.device}"
     if "forward" in vars(module):
         return "its forward was replaced, in this module alone"
-    named = f"{type(module).__module__}.{type(module).__name__} has a forward of its own"
+    name = f"{type(module).__module__}.{type(module).__name__}"
+    base = next((each for each in _TYPES if isinstance(module, each)), None)
+    own = base is None or type(module).forward is not base.forward
+    named = f"{name} has a forward of its own" if own else f"{name} is a class below {base.__name__}, and {base.__name__} alone is replaced"
     if _is_own(module):
         return _class_of_own(module, named)
     if type(module) is torch.nn.SyncBatchNorm:
@@ -133,6 +136,9 @@ def _class_for(module):
     is_batch = isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
     if is_batch and module.momentum is None and module.track_running_stats:
         return "momentum=None, a plain mean of all steps, is torch's"
+    state = ("num_batches_tracked", "running_mean", "running_var")
+    if is_batch and module.track_running_stats and any(getattr(module, each) is None for each in state):
+        return "a part of its running statistics is None"
     if isinstance(module, torch.nn.modules.instancenorm._InstanceNorm) and module.track_running_stats:
         return "running statistics of instances are torch's"
     sizes = [getattr(module, name, None) for name in ("num_features", "num_channels")]

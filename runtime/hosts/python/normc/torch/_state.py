@@ -7,6 +7,7 @@ from .. import _library
 from ._modules import StateKept
 
 _COMMITS = ("backward", "forward", "step")
+_MEANS_OF_GRADIENTS = frozenset(("nu", "window_nu"))
 
 
 class Norm(StateKept, torch.nn.Module):
@@ -43,16 +44,16 @@ class Norm(StateKept, torch.nn.Module):
             raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, shapes))}")
         self.features, self.commit_at = features, commit
         self.text = _library.text(name, shapes[layout], options, numbers, round)
-        _library.check_numbers(_ops.library, self.text, numbers, "f32", "")
-        known = _ops.library.facts(self.text, "forward", "f32", "")
+        kind = torch.float64 if (dtype or torch.get_default_dtype()) == torch.float64 else torch.float32
+        self._data = _ops.name_of(kind)
+        known = self._known(numbers, layout)
         _library.check_rounding(_ops.library, self.text)
-        self._carried = _ops.library.facts(self.text, "backward", "f32", "")["writes_state"]
+        self._carried = _ops.library.facts(self.text, "backward", self._data, "")["writes_state"]
         self._around = bool(known["around"])
         made = {"device": device, "dtype": dtype}
         for parameter, has in (("weight", known["scale"]), ("bias", known["bias"])):
             value = torch.nn.Parameter(torch.empty(features, **made)) if affine and has else None
             self.register_parameter(parameter, value)
-        kind = torch.float64 if (dtype or torch.get_default_dtype()) == torch.float64 else torch.float32
         self._fields = [field["name"] for field in known["state"]]
         for field in known["state"]:
             shape = [{"features": features}.get(axis, axis) for axis in field["shape"] if axis != 1]
@@ -61,6 +62,19 @@ class Norm(StateKept, torch.nn.Module):
                 value = torch.empty(shape, dtype=exact, device=device)
                 self.register_buffer(prefix + field["name"], value, persistent=not prefix)
         self.reset_parameters()
+
+    _data = "f32"  # the name of the type that the facts are asked for: a text may need f64
+
+    def _known(self, numbers, layout):
+        """Returns the facts of a forward; raises if the arguments do not fit the norm."""
+        try:
+            _library.check_numbers(_ops.library, self.text, numbers, self._data, "")
+            return _ops.library.facts(self.text, "forward", self._data, "")
+        except _library.Error as error:
+            if layout == "features_last" and "write segments x rows x features" in str(error):
+                raise ValueError(f"{_library._named(self.text)} needs segments; give layout=\"segments\", for "
+                                 "[batch, positions..., features], or \"channels_first\"") from None
+            raise
 
     @property
     def state(self):
@@ -104,7 +118,7 @@ class Norm(StateKept, torch.nn.Module):
 
     def reset_parameters(self):
         """Makes the parameters and the state those of a new module."""
-        start = _ops.library.facts(self.text, "forward", "f32", "")["neutral_scale"]
+        start = _ops.library.facts(self.text, "forward", self._data, "")["neutral_scale"]
         for parameter, value in ((self.weight, start), (self.bias, 0.0)):
             if parameter is not None:
                 torch.nn.init.constant_(parameter, value)
@@ -112,7 +126,7 @@ class Norm(StateKept, torch.nn.Module):
 
     def reset_state(self):
         """Makes the state that of a new module."""
-        for field in _ops.library.facts(self.text, "forward", "f32", "")["state"]:
+        for field in _ops.library.facts(self.text, "forward", self._data, "")["state"]:
             self._buffers[field["name"]].fill_(field["init"])
         self._begin()
 
@@ -146,12 +160,13 @@ class Norm(StateKept, torch.nn.Module):
         _autograd.store(self._next if self.commit_at == "step" else self.state, following)
 
     def _commit_step(self, scale, first, store):
-        """Calls `store`, unless the step was skipped: then the scale of gradients fell. nu follows the scale."""
+        """Calls `store`, unless the step was skipped: then the scale of gradients fell. Means of gradients follow it."""
         before = getattr(self, "_scale", first)
         if scale >= before:
             store()
-        if scale != before and "nu" in self._buffers:
-            self.nu.mul_(scale / before)
+        if scale != before:
+            for name in _MEANS_OF_GRADIENTS.intersection(self._buffers):
+                self._buffers[name].mul_(scale / before)
         self._scale = scale
 
     def _check_unchanged(self, before, version):
@@ -205,7 +220,12 @@ def norm(path, features, **arguments):
 
 
 def scale_of(scaler):
-    """Returns the scale of gradients now, and the one before the first update."""
+    """Returns the scale of gradients now, and the one before the first update. Raises before the scaler's `update()` of
+    the step: it alone tells that the step was skipped."""
+    steps = getattr(scaler, "_per_optimizer_states", {}).values()
+    if any(step["stage"].name != "READY" for step in steps):
+        raise RuntimeError("normc.torch.commit was called before scaler.update(); call it after that, which changes the "
+                           "scale where the step was skipped")
     scale = scaler.get_scale() if scaler is not None else 1.0
     return scale, getattr(scaler, "_init_scale", scale)
 

@@ -84,6 +84,8 @@ def rms_norm(input, normalized_shape, weight=None, eps=None, *, round=None):
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """As torch.nn.functional.group_norm: input [batch, channels, ...]."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     channels = input.shape[1]
     if channels % num_groups:
         raise RuntimeError(f"{channels} channels are not divisible by {num_groups} groups")
