@@ -36,6 +36,8 @@ install(TARGETS normc-worker normc-bundle OPTIONAL RUNTIME COMPONENT tuner)
 if(NORMC_BUILD_COMPILER)
   install(TARGETS normc EXPORT normcCompiler OPTIONAL RUNTIME COMPONENT compiler)
   if(TARGET normc-halide-gen)
+    # The Halide that it was linked with lies in the source tree, which INSTALL_RPATH_USE_LINK_PATH leaves out.
+    set_property(TARGET normc-halide-gen APPEND PROPERTY INSTALL_RPATH "$<TARGET_FILE_DIR:Halide::Halide>")
     install(TARGETS normc-halide-gen OPTIONAL RUNTIME COMPONENT compiler)
   endif()
   if(TARGET normc_emulator)

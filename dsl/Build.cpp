@@ -363,8 +363,11 @@ class Builder {
     }
     if (clause.items.size() > 1) {
       const Token& second = clause.items[1].key.value_or(clause.items[1].value);
+      const bool isValue = !clause.items[1].key && std::ranges::count(legal, clause.items[1].value.text) > 0;
       context_.fail(second, "", inQuotes(clause.keyword.text) + " takes one value, but a second one follows",
-                    isDivided(clause.items[0], clause.items[1]) ? kNoCommas : "options go into parentheses");
+                    isDivided(clause.items[0], clause.items[1]) ? kNoCommas
+                    : isValue ? "write one of them; what is left out is a kernel of its own"
+                              : "options go into parentheses");
       return nullptr;
     }
     return &clause.items[0];

@@ -123,8 +123,10 @@ class Checker {
       perFeature(kind == Renorm::Std ? "C15" : "C16", false, "renorm", name, "or 'renorm none'");
       return;
     }
-    const auto needs = [&](const char* rule, bool ok, const std::string& what) {
-      require(ok, rule, "renorm", name + " needs '" + what + "'", "write '" + what + "', or 'renorm none'");
+    const auto needs = [&](const char* rule, bool ok, const std::string& what,
+                           const std::string& arguments = "") {
+      const std::string example = arguments.empty() ? "write '" + what : "write e.g. '" + what + arguments;
+      require(ok, rule, "renorm", name + " needs '" + what + "'", example + "', or 'renorm none'");
     };
     if (kind == Renorm::Std) {  // C15
       needs("C15", spec_.center == Center::Current, "center current");
@@ -135,7 +137,7 @@ class Checker {
     }
     if (kind == Renorm::Moment) {  // C16
       needs("C16", spec_.moment == Moment::Raw, "moment raw");
-      needs("C16", spec_.divideBy == DivideBy::Window, "divide_by window(16, arithmetic)");
+      needs("C16", spec_.divideBy == DivideBy::Window, "divide_by window", "(16, arithmetic)");
     }
   }
 

@@ -93,6 +93,7 @@ class Reader {
   }
 
   void comment(size_t offset, std::string comment, bool isBehind) {
+    last_ = nullptr;
     const size_t next = places_.behind(offset);
     size_t place = next;
     if (next > 0) {  // code begins with the first place
@@ -105,7 +106,7 @@ class Reader {
     while (!known_.contains(places_.list[place].anchor)) ++place;  // the end of the file is in both texts
     Comments& comments = known_[places_.list[place].anchor];
     comments.before.push_back(std::move(comment));
-    last_ = isBehind || place < next ? nullptr : &comments;
+    if (!isBehind && place >= next) last_ = &comments;
   }
 
   const SourceText& text_;

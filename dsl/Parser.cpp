@@ -67,6 +67,7 @@ class Parser {
       return skipLine();
     }
     Clause clause{take(), {}};
+    std::optional<Token> comma;  // the last one
     if (endsClause()) return clause;
     separator();
     if (endsClause()) return std::nullopt;  // reported: the keyword has no value
@@ -75,9 +76,15 @@ class Parser {
       if (!parsed) return skipLine();
       clause.items.push_back(std::move(*parsed));
       if (!peek().is(',') || peek().startsLine) break;
-      take();
+      comma = take();
     }
     if (endsClause()) return clause;
+    const Item& last = clause.items.back();
+    if (comma && !last.key && last.value.startsLine && isClause(last.value.text)) {
+      fail(*comma, "expected an item behind ',', found the clause " + inQuotes(last.value.text),
+           "leave the ',' at the end of the line out");
+      return skipLine();
+    }
     const bool isItem = peek().kind == Token::Word && !isClause(peek().text) && isList(clause.keyword);
     fail(peek(), "expected ',' or the end of the line, found " + describe(peek()),
          isItem ? "separate items by a comma" : "each clause stands on a line of its own");

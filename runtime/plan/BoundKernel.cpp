@@ -71,9 +71,11 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
     NORMC_TRY(checkRange(info_.scalars[index], number.value));
     if (const double size = std::abs(number.value);
-        size != 0 && !(size >= FLT_MIN && size <= FLT_MAX) && info_.parts.data != DType::F64)
+        size != 0 && !(size >= FLT_MIN && size <= FLT_MAX) && info_.parts.data != DType::F64) {
+      const bool mayBeZero = checkRange(info_.scalars[index], 0) == NORMC_OK;
       return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` is ", number.value,
-                  "; statistics are f32, so it must be 0 or from 1.2e-38 to 3.4e38");
+                  "; statistics are f32, so it must be ", mayBeZero ? "0 or " : "", "from 1.2e-38 to 3.4e38");
+    }
     scalars_[index] = number.value;
   }
   return NORMC_OK;

@@ -324,11 +324,19 @@ TEST(Check, C15_RenormNeedsReduceRowsBeforeAnythingElse) {
 }
 
 TEST(Check, C16_RenormMomentNeedsAWindowOfRawMoments) {
-  EXPECT_EQ(brief(norm({"reduce rows", "moment central", kState, "renorm moment"})),
-            (Texts{"'renorm moment' needs 'divide_by window(16, arithmetic)' [C16]",
-                   "'renorm moment' needs 'moment raw' [C16]"}));
+  EXPECT_EQ(
+      brief(norm({"reduce rows", "moment central", kState, "renorm moment"})),
+      (Texts{"'renorm moment' needs 'divide_by window' [C16]", "'renorm moment' needs 'moment raw' [C16]"}));
   EXPECT_EQ(brief(norm({"reduce rows", "divide_by window", kState, "backward frozen", "renorm moment"})),
             Texts{});
+}
+
+TEST(Check, C16_ShowsAWindow) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "moment raw", kState, "renorm moment"})),
+            "t.norm:5:10: error: 'renorm moment' needs 'divide_by window' [C16]\n"
+            "    renorm moment\n"
+            "           ^~~~~~\n"
+            "  hint: write e.g. 'divide_by window(16, arithmetic)', or 'renorm none'\n");
 }
 
 TEST(Check, C17_PreNeedsReduceRows) {

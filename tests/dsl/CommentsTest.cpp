@@ -112,6 +112,26 @@ TEST(FormattedComments, OfSeveralNormsStayWithTheirs) {
   EXPECT_LT(text.find("// in b"), text.find("epsilon   0.002"));
 }
 
+TEST(FormattedComments, BehindTheEndOfANormEndTheLinesInFrontOfIt) {
+  EXPECT_EQ(formatted("norm a {\n"
+                      "  reduce features\n"
+                      "  // at the end\n"
+                      "} // behind it\n"
+                      "// of b\n"
+                      "norm b {\n"
+                      "  reduce rows\n"
+                      "}\n"),
+            "norm a {\n"
+            "  reduce    features\n"
+            "  // at the end\n"
+            "}  // behind it\n"
+            "\n"
+            "// of b\n"
+            "norm b {\n"
+            "  reduce    rows\n"
+            "}\n");
+}
+
 TEST(FormattedComments, WithinAClauseStayWithIt) {
   EXPECT_EQ(formatted("norm a {\n"
                       "  reduce rows\n"

@@ -342,7 +342,21 @@ TEST(Parser, RefusesASecondValue) {
             "t.norm:2:16: error: 'reduce' takes one value, but a second one follows\n"
             "    reduce rows, features\n"
             "                 ^~~~~~~~\n"
+            "  hint: write one of them; what is left out is a kernel of its own\n");
+  EXPECT_EQ(errorsOf(norm({"reduce features", "gate silu(at = before), per = segment"})),
+            "t.norm:3:27: error: 'gate' takes one value, but a second one follows\n"
+            "    gate silu(at = before), per = segment\n"
+            "                            ^~~\n"
             "  hint: options go into parentheses\n");
+}
+
+TEST(Parser, PointsAtACommaBehindTheLastItem) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale,", "epsilon 1e-5"})),
+            "t.norm:3:15: error: expected an item behind ',', found the clause 'epsilon'\n"
+            "    affine scale,\n"
+            "                ^\n"
+            "  hint: leave the ',' at the end of the line out\n");
+  EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale,", "  bias", "epsilon 1e-5"})), "");
 }
 
 TEST(Parser, RefusesValuesOfTheWrongKind) {

@@ -343,10 +343,10 @@ TEST(Request, OptionsAreChecked) {
   EXPECT_EQ(refusedFor(kForward, "epsilon", 0),
             "INVALID_ARGUMENT: the number `epsilon` is 0; it must be above 0");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 1e-39),
-            "INVALID_ARGUMENT: the number `epsilon` is 1e-39; statistics are f32, so it must be 0 or from "
+            "INVALID_ARGUMENT: the number `epsilon` is 1e-39; statistics are f32, so it must be from "
             "1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 1e39),
-            "INVALID_ARGUMENT: the number `epsilon` is 1e+39; statistics are f32, so it must be 0 or from "
+            "INVALID_ARGUMENT: the number `epsilon` is 1e+39; statistics are f32, so it must be from "
             "1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 2.5),
             "INVALID_ARGUMENT: the number `warmup_steps` is 2.5; it must be a whole number");
