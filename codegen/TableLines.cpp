@@ -31,7 +31,6 @@ llvm::Expected<Problem> problemAt(const llvm::json::Object& line) {
   const std::string text = textAt(line, "problem");
   auto problem = parseProblem(text, findNorm);
   if (!problem) return llvm::createStringError(normc::text(problem.errors()));
-  if (!problem->features) return llvm::createStringError("problem '" + text + "' has any number of features");
   return *problem;
 }
 

@@ -18,7 +18,7 @@ llvm::Error forEachTableLine(llvm::StringRef lines,
 /// Returns the text of a key; empty if there is none.
 std::string textAt(const llvm::json::Object& line, llvm::StringRef key);
 
-/// Returns the problem of a line, of a known number of features.
+/// Returns the problem of a line.
 llvm::Expected<Problem> problemAt(const llvm::json::Object& line);
 
 }  // namespace normc::codegen

@@ -29,6 +29,7 @@ constexpr llvm::StringLiteral kLines =
 {"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x1024]", "schedule": "resident,vector=8,rows=1,unroll=8,stream=4,fetch,in_turn"}
 {"set": "x86-64-v4", "problem": "layer_norm:backward@f32[*x768]", "schedule": "resident,vector=8,rows=8,unroll=2,stream=2"}
 {"set": "x86-64-v3", "problem": "batch_norm:forward@f32[*x768]", "schedule": "resident,vector=8,rows=2,tile=2", "most_rows": 100}
+{"set": "x86-64-v3", "problem": "rms_norm:forward@f32[*x*]", "schedule": "resident,vector=8,rows=4,unroll=2,stream=4"}
 {"set": "x86-64-v3", "problem": "rms_norm_residual:backward@f32[*x768]", "schedule": "resident,vector=8,rows=2,unroll=4,stream=1"}
 )";
 
@@ -99,8 +100,6 @@ TEST(DefaultTable, AnErrorNamesTheLine) {
   EXPECT_EQ(errorOf(good), "");
   EXPECT_TRUE(llvm::StringRef(errorOf(good + "{\"set\": \"avx2\"}\n"))
                   .starts_with("line 3: unknown target 'avx2'; "));
-  EXPECT_EQ(errorOf(R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x*]"})"),
-            "line 2: problem 'layer_norm:forward@f32[*x*]' has any number of features");
   EXPECT_EQ(
       errorOf(
           R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x64]", "schedule": "resident,rows=3"})"),
@@ -122,6 +121,14 @@ TEST_F(Defaults, TheNearestSizeWhoseRowsBeginAlikeDecides) {
   EXPECT_EQ(of("layer_norm:forward@f32[*x2048]"), "1,8,4") << "rows a multiple of a page apart";
   EXPECT_EQ(of("layer_norm:forward@f32[*x1000]"), "rule") << "rows begin inside cache lines";
   EXPECT_EQ(of("layer_norm:forward@f32[*x4096]"), "rule") << "two octaves away";
+}
+
+TEST_F(Defaults, ALineOfAnyNumberOfFeaturesIsForSuchKernelsAlone) {
+  EXPECT_EQ(of("rms_norm:forward@f32[*x*]"), "4,2,4");
+  EXPECT_EQ(of("rms_norm:infer@f32[*x*]"), "4,2,4");
+  EXPECT_EQ(of("rms_norm:forward@f32[*x1024]"), "rule");
+  EXPECT_EQ(of("layer_norm:forward@f32[*x*]"), "rule") << "another kind";
+  EXPECT_EQ(of("layer_norm:backward@f32[*x*]"), "rule");
 }
 
 TEST_F(Defaults, AnInferenceOfRowsTakesTheLineOfAForward) {

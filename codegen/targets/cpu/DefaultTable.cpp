@@ -83,15 +83,16 @@ namespace {
 /// The lines of a core, ordered by what has to be equal.
 using Table = std::multimap<std::string, TableLine>;
 
-/// Returns what has to be equal, besides set and type. An inference that sums does the work of a forward.
+/// Returns what has to be equal, besides set and type. An inference that sums does the work of a forward. A
+/// kernel for any number of features takes the lines of such kernels alone.
 std::string keyOf(const Problem& problem, const std::string& surroundings, Strategy strategy) {
   Entry entry = problem.entry;
   if (entry == Entry::Infer && !isMap(problem)) entry = Entry::Forward;
-  const bool cut =
-      problem.layout == Layout::FeaturesLast && *problem.features * bytes(problem.data) % kCacheLine != 0;
+  const bool cut = problem.features && problem.layout == Layout::FeaturesLast &&
+                   *problem.features * bytes(problem.data) % kCacheLine != 0;
   const int64_t offsets = std::min<int64_t>(pageOffsetsOfRows(problem), 4);  // one, two, or many
-  return kindOf(problem) + "," + std::to_string(int(entry)) + "," + std::to_string(offsets) +
-         (cut ? "," : ":") + name(strategy).str() + surroundings;
+  return (problem.features ? "" : "any ") + kindOf(problem) + "," + std::to_string(int(entry)) + "," +
+         std::to_string(offsets) + (cut ? "," : ":") + name(strategy).str() + surroundings;
 }
 
 const Table& tableOf(const Core& core) {
@@ -107,11 +108,12 @@ const Table& tableOf(const Core& core) {
   return at->second;
 }
 
-/// Returns the distance of two sizes in octaves, of rows and of statistics.
+/// Returns the distance of two sizes in octaves, of rows and of statistics; 0 for any number of features.
 double distance(const Problem& a, const Problem& b) {
   const auto octaves = [](int64_t m, int64_t n) {
     return std::fabs(std::log2(double(std::max<int64_t>(m, 1)) / double(std::max<int64_t>(n, 1))));
   };
+  if (!a.features) return 0;
   return std::max(octaves(*a.features, *b.features), octaves(statisticWidth(a), statisticWidth(b)));
 }
 
@@ -143,7 +145,7 @@ static llvm::SmallVector<const Core*, 2> coresOf(const Isa& isa) {
 }
 
 const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strategy) {
-  if (!isa.core || !problem.features || problem.data == DType::F64) return nullptr;
+  if (!isa.core || problem.data == DType::F64) return nullptr;
   const std::string own = surroundingsOf(problem);
   for (const DType data : {problem.data, DType::F32})
     for (const std::string& surroundings : {own, exchangeStream(own), std::string()})
@@ -158,7 +160,9 @@ std::optional<int64_t> mostRows(const Problem& problem, const Isa& isa, Strategy
   if (!decides) return std::nullopt;
   const std::string own = surroundingsOf(problem), around = surroundingsOf(decides->problem);
   if (around != own && around == exchangeStream(own) && !isBackward(problem.entry)) return std::nullopt;
-  const auto rowBytes = [](const Problem& p) { return *p.features * bytes(p.data); };
+  const auto rowBytes = [](const Problem& p) {
+    return p.features.value_or(kUnknownFeatures) * bytes(p.data);
+  };
   for (const Core* core : coresOf(isa)) {
     const TableLine* line = nearestLine(*core, problem, isa, strategy, around, decides->problem.data);
     if (line && line->mostRows)

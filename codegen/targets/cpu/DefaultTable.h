@@ -9,8 +9,9 @@
 // at two or at many, and at cache lines or inside them. With channels first the distance has no limit. Lines
 // of its type come first, then those of f32; lines with the same clauses around the norm before those of the
 // norm alone. A residual takes those of one with a stream too, and the reverse. Where a core's table has no
-// such line, that of its sibling core may have one, before the next kind of lines is looked at.
-// Where no line is near, the rule decides (DefaultRule.h).
+// such line, that of its sibling core may have one, before the next kind of lines is looked at. A kernel for
+// any number of features takes lines of such problems (`[*x*]`) alone. Where no line is near, the rule
+// decides (DefaultRule.h).
 //
 // The knobs of a line replace those of the rule. The rule keeps what depends on the size alone: grain, and
 // for another number of features scalar_tail and vectors for narrow statistics. It also keeps what large

@@ -18,6 +18,8 @@ llvm::Expected<std::vector<TableLine>> readTable(llvm::StringRef lines) {
   auto error = forEachTableLine(lines, [&](const llvm::json::Object& line) -> llvm::Error {
     auto problem = problemAt(line);
     if (!problem) return problem.takeError();
+    if (!problem->features)
+      return llvm::createStringError("problem '" + problem->text() + "' has any number of features");
     auto schedule = parseSchedule(textAt(line, "schedule"));
     if (!schedule) return schedule.takeError();
     const std::optional<int64_t> rowsMax = line.getInteger("rows_max");
