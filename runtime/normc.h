@@ -476,7 +476,7 @@ typedef struct normc_state normc_state;
  * Tensors. x, y, dy, dx, residual, residual_out, dresidual_out, dresidual, codes have one shape: that of the
  * problem, e.g. rows x features. Rows may be several dimensions if one stride leads through all of them:
  * batch x time x features for a problem of two dimensions, N x C x H x W for channels_first. The contiguous
- * axis (features, or rows for channels_first) has stride 1. The others have any stride but 0 in outputs.
+ * axis (features, or rows for channels_first) has stride 1. The others have any stride, 0 in inputs alone.
  * Strides of a tensor without elements are ignored. scale, bias, dscale, dbias: [features], contiguous.
  * gate, mod_scale, mod_shift: the shape of x, [segments, features] or [features], as the norm decides, the
  * last two contiguous; dgate, dmod_scale, dmod_shift have theirs. mask: the shape of x without features,

@@ -22,7 +22,7 @@ namespace normc::codegen::cpu {
 static LogicalResult toLlvm(ModuleOp module) {
   MLIRContext* context = module.getContext();
   IRRewriter rewriter(context);
-  // A conversion passes them by.
+  // The conversion does not visit unreachable blocks, and would leave them as they are.
   for (auto function : module.getOps<func::FuncOp>())
     (void)eraseUnreachableBlocks(rewriter, function->getRegions());
   LowerToLLVMOptions options(context);

@@ -192,7 +192,8 @@ def _number(name, value):
 def text(norm, shape, options=None, numbers=None, round=None):
     """Returns the text of a norm: `layer_norm[*x768] epsilon=1e-06` (NormText.h)."""
     if norm.endswith(".norm"):
-        raise ValueError(f"{norm} is a file, and a norm is named here; normc.torch.norm and normc.jax.norm take the file")
+        raise ValueError(f"{norm} is a file, and a norm is named here; normc.torch.norm and normc.jax.norm take the "
+                         "file")
     options = dict(options or {}, **({"round": round} if rounding(round) else {}))
     inside = ",".join(_option(name, value) for name, value in sorted(options.items()))
     parts = [f"{norm}[{shape}]" + (f"{{{inside}}}" if inside else "")]

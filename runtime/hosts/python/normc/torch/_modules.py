@@ -125,7 +125,7 @@ class _BatchNorm(StateKept):
         return self.momentum is not None
 
     def _is_torchs(self):
-        """True if torch's own forward computes the module: its statistics are a plain mean, or a part of them is None."""
+        """True if torch computes the module: its statistics are a plain mean, or a part of them is None."""
         state = (self.num_batches_tracked, self.running_mean, self.running_var)
         return self.track_running_stats and (not self._keeps or any(each is None for each in state))
 

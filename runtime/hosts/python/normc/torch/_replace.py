@@ -126,7 +126,9 @@ def _class_for(module):
     name = f"{type(module).__module__}.{type(module).__name__}"
     base = next((each for each in _TYPES if isinstance(module, each)), None)
     own = base is None or type(module).forward is not base.forward
-    named = f"{name} has a forward of its own" if own else f"{name} is a class below {base.__name__}, and {base.__name__} alone is replaced"
+    named = f"{name} has a forward of its own"
+    if not own:
+        named = f"{name} is a class below {base.__name__}, and {base.__name__} alone is replaced"
     if _is_own(module):
         return _class_of_own(module, named)
     if type(module) is torch.nn.SyncBatchNorm:

@@ -63,7 +63,7 @@ class Norm(StateKept, torch.nn.Module):
                 self.register_buffer(prefix + field["name"], value, persistent=not prefix)
         self.reset_parameters()
 
-    _data = "f32"  # the name of the type that the facts are asked for: a text may need f64
+    _data = "f32"  # the type of data that the library is asked about: a text may need f64
 
     def _known(self, numbers, layout):
         """Returns the facts of a forward; raises if the arguments do not fit the norm."""
