@@ -54,7 +54,7 @@ class Config:
     valid: int  # bytes that are evaluated
     test: int
     every: int  # steps between rows of statistics and of the loss on valid
-    shapes: tuple  # [rows, features] of norms that are timed alone
+    shapes: tuple  # [rows, features] of norms that are timed alone; heads divide the features
     rounds: int  # of timing
     seconds: float  # of one timing
     translation: Translation
@@ -74,7 +74,7 @@ FORMS = {
     "full": Config(
         width=192, layers=6, heads=6, context=128, batch=16, steps=1200, search_steps=300, rates=(5e-4, 1e-3, 2e-3, 4e-3),
         seeds=3, batches=(4, 64), valid=65536, test=262144, every=20,
-        shapes=((2048, 192), (4096, 512), (16384, 1024)), rounds=31, seconds=0.1,
+        shapes=((2048, 192), (4096, 768), (16384, 1536)), rounds=31, seconds=0.1,
         translation=Translation(context=96, batch=16, steps=1200, search_steps=300, pairs=1024),
         images=Images(width=16, units=3, batch=128, steps=1200, search_steps=300),
     ),

@@ -67,6 +67,12 @@ def cells(folder, *begin, behind="#"):
     return found[0]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_heads_divide_the_features_of_a_form(form):
+    config = FORMS[form]
+    assert all(features % config.heads == 0 for features in (config.width, *(shape[1] for shape in config.shapes)))
+
+
 TITLES = {"ln": "LN", "rms": "RMS", "bn": "BN", "pnv": "PN-V", "pn": "PN", "pn_released": "PN released"}
 OF_BATCH = ("valid", "test", "test_of_batch")
 
