@@ -67,6 +67,13 @@ Values totals(const std::vector<Sum>& sums) {
   return out;
 }
 
+// Returns what flushing adds to the magnitude of a product with x0 in a sum over rows. Kernels sum products
+// with u - c = x0 / s, and multiply the sum by `factor`, which contains s. A product that is this small may
+// be flushed itself, or be what is left of the sum when another is added.
+double flushedBeforeScale(double product, double factor) {
+  return product != 0 && std::abs(product) < kFlush ? kFlush * std::abs(factor) : 0;
+}
+
 // Sums the gradients g of the affine output, and writes h, those of the normalized value.
 Sums sumGradients(const Call& call, const Saved& saved, const Values& x0, const Values& g, Values& h) {
   std::vector<Sum> sumH(call.statistics()), sumHX0(call.statistics()), sumX0X0(call.statistics());
@@ -75,28 +82,27 @@ Sums sumGradients(const Call& call, const Saved& saved, const Values& x0, const 
   h.resize(x0.size());
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t k) {
     if (!call.present(row)) return;
-    h[i] = saved.r[k] * (call.spec.scale ? factorOf(call, feature) * g[i] : g[i]);
-    sumH[k].add(h[i]);
-    sumHX0[k].add(h[i] * x0[i]);
-    sumX0X0[k].add(x0[i] * x0[i]);
+    const Tracked r = saved.r[k], factor = call.spec.scale ? factorOf(call, feature) : exact(1);
+    h[i] = r * (call.spec.scale ? factor * g[i] : g[i]);
+    Tracked hX0 = h[i] * x0[i], x0X0 = x0[i] * x0[i], term = g[i] * (r * x0[i] + saved.shift[k]);
+    const double s = saved.s[k].value, distance = x0[i].value / s;
+    hX0.magnitude += flushedBeforeScale(g[i].value * distance, r.value * factor.value * s);
+    x0X0.magnitude += flushedBeforeScale(distance * distance, s * s);
+    term.magnitude += flushedBeforeScale(g[i].value * distance, r.value * s);
+    sumH[k].add(h[i]), sumHX0[k].add(hX0), sumX0X0[k].add(x0X0);
     sums.rows[k] += 1;
-    dscale[feature].add(g[i] * (saved.r[k] * x0[i] + saved.shift[k]));
-    dbias[feature].add(g[i]);
+    dscale[feature].add(term), dbias[feature].add(g[i]);
   });
   sums.h = totals(sumH), sums.hX0 = totals(sumHX0), sums.x0X0 = totals(sumX0X0);
   sums.dscale = totals(dscale), sums.dbias = totals(dbias);
   return sums;
 }
 
-// Kernels sum squares of distances, which may be flushed, and multiply the sum by s^2.
-void publishSums(const Call& call, const Saved& saved, const Sums& sums, Outputs& outputs) {
-  Values energy = sums.x0X0;
-  for (int64_t k = 0; k < call.statistics(); ++k)
-    energy[k].magnitude += kFlush * sums.rows[k] * saved.s[k].value * saved.s[k].value;
+void publishSums(const Call& call, const Sums& sums, Outputs& outputs) {
   publishPartial(call,
                  {{"gradient", sums.h},
                   {"gradient_x", sums.hX0},
-                  {"energy", energy},
+                  {"energy", sums.x0X0},
                   {"gradient_rows", {exact(static_cast<double>(call.rows))}}},
                  outputs);
 }
@@ -155,7 +161,7 @@ Outputs backward(const Call& call) {
   Sums sums = sumGradients(call, saved, x0, g, h);
   Outputs outputs;
   const bool reduces = call.problem.entry == Entry::BackwardReduce;
-  if (reduces) publishSums(call, saved, sums, outputs);
+  if (reduces) publishSums(call, sums, outputs);
   const std::vector<double> count = counts(call);
   if (call.problem.entry == Entry::BackwardApply) sumPartials(call, count, sums);
   const Means means = meansOf(call, saved, sums, count);

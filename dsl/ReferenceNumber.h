@@ -9,7 +9,9 @@
 // So two exact factors give |a b|, and x * s - c * s is judged relative to |x| s + |c| s. The last term is of
 // second order; it counts if values cancel to nothing (a constant row: x0 = 0 with magnitude 1e5). A result
 // below the smallest normal f32 may be flushed to zero, and an input may be read as zero. That is an error of
-// 2^-126, hence a magnitude of 2^-126 / u, which later operations scale.
+// 2^-126, hence a magnitude of 2^-126 / u, which later operations scale. Kernels add in another order, so
+// where all terms are below 2^-126 / u what is left of some of them may be flushed too: each addition has
+// that error.
 //
 // The constants are those of f32. For f64 kernels they add a slack that is negligible for results of ordinary
 // size.
@@ -34,14 +36,19 @@ inline Tracked flushed(Tracked a) {
   if (std::abs(a.value) < kSmallestNormal && a.magnitude > 0) a.magnitude += kFlush;
   return a;
 }
+/// Returns a sum of two terms, whose magnitudes have been added.
+inline Tracked added(Tracked a) {
+  if (std::abs(a.value) >= kSmallestNormal && a.magnitude < kFlush) a.magnitude += kFlush;
+  return flushed(a);
+}
 /// Returns a value that is an input of the kernel.
 inline Tracked exact(double value) { return flushed({value, std::abs(value)}); }
 
 inline Tracked operator+(Tracked a, Tracked b) {
-  return flushed({a.value + b.value, a.magnitude + b.magnitude});
+  return added({a.value + b.value, a.magnitude + b.magnitude});
 }
 inline Tracked operator-(Tracked a, Tracked b) {
-  return flushed({a.value - b.value, a.magnitude + b.magnitude});
+  return added({a.value - b.value, a.magnitude + b.magnitude});
 }
 inline Tracked operator*(Tracked a, Tracked b) {
   const double absA = std::abs(a.value), absB = std::abs(b.value);
@@ -79,7 +86,7 @@ class Sum {
     const bool sumIsLarger = std::abs(sum_) >= std::abs(term.value);
     lost_ += sumIsLarger ? (sum_ - next) + term.value : (term.value - next) + sum_;
     sum_ = next;
-    magnitude_ += term.magnitude;
+    magnitude_ += term.magnitude + (term.magnitude > 0 && term.magnitude < kFlush ? kFlush : 0);
   }
   Tracked total() const { return {std::isfinite(sum_) ? sum_ + lost_ : sum_, magnitude_}; }
   /// Returns the sum divided by `count`; by 1 if `count` is 0.

@@ -67,6 +67,9 @@ T sumOf(const std::vector<T>& terms) {
 // OtherGelu: one for the other. OneSlope: 1 for psi'.
 enum class Mistake { None, OnePassVariance, WrongCount, MissingTerm, OtherGelu, OneSlope };
 
+// Where products with x0 = (x - mean) s get their s: in each product, or behind the sum over rows.
+enum class Scaled { Products, Sums };
+
 template <typename T>
 struct Outputs {
   std::vector<T> y, dx, dscale, dbias, mean, rstd;
@@ -75,10 +78,11 @@ struct Outputs {
 // Both directions of a norm that centres or not, over rows or columns, with
 // epsilon 1e-5: resident two-pass, the variance corrected by what is left of the mean.
 template <typename T>
-Outputs<T> kernel(const Spec& spec, const Layer& layer, const Vector& xs, const Vector& dys,
-                  Mistake mistake) {
+Outputs<T> kernel(const Spec& spec, const Layer& layer, const Vector& xs, const Vector& dys, Mistake mistake,
+                  Scaled scaled) {
   const int64_t rows = kExtents.rows, features = kExtents.features;
   const bool columns = spec.reduce == Reduce::Rows, centred = spec.center == Center::Current;
+  const bool late = columns && scaled == Scaled::Sums;
   const int64_t statistics = columns ? features : rows, length = columns ? rows : features;
   const auto at = [&](int64_t k, int64_t j) { return columns ? j * features + k : k * features + j; };
   const T n = static_cast<T>(static_cast<double>(length));
@@ -121,18 +125,22 @@ Outputs<T> kernel(const Spec& spec, const Layer& layer, const Vector& xs, const 
       if (mistake != Mistake::OneSlope) g[j] = g[j] * slope;
       h.push_back(scale * g[j]);
       dbias[feature].push_back(g[j]);
-      hx0.push_back(h[j] * x0[j]);
-      dscale[feature].push_back(g[j] * x0[j]);
+      const T factor = late ? x[j] - mean : x0[j];
+      hx0.push_back(h[j] * factor);
+      dscale[feature].push_back(g[j] * factor);
     }
     const T meanH = centred ? sumOf(h) / n : T(0);
-    T slope = sumOf(hx0) / n;
+    T slope = (late ? sumOf(hx0) * s : sumOf(hx0)) / n;
     if (spec.divideBy == DivideBy::Running) slope = T(layer.state("nu", k));
     if (mistake == Mistake::MissingTerm) slope = T(0);
     for (int64_t j = 0; j < length; ++j) out.dx[at(k, j)] = s * (h[j] - meanH - x0[j] * slope);
     out.mean.push_back(mean);
     out.rstd.push_back(s);
   }
-  for (const std::vector<T>& terms : dscale) out.dscale.push_back(sumOf(terms));
+  for (int64_t feature = 0; feature < features; ++feature) {
+    const T sum = sumOf(dscale[feature]);
+    out.dscale.push_back(late ? sum * out.rstd[feature] : sum);
+  }
   for (const std::vector<T>& terms : dbias) out.dbias.push_back(sumOf(terms));
   return out;
 }
@@ -150,7 +158,8 @@ enum class Saved { Kernel, Reference };
 // The outputs that disagree, each with its worst element.
 template <typename T>
 std::string disagreements(const Spec& spec, HardInput input, Mistake mistake = Mistake::None,
-                          Saved backwardFrom = Saved::Kernel) {
+                          Saved backwardFrom = Saved::Kernel, Scaled scaled = Scaled::Products,
+                          double sizeOfDy = 1) {
   Layer layer(spec, kExtents);
   layer.problem.data = layer.problem.params = DType::F32;
   layer.call.scale = normalValues(kExtents.features, DType::F32, 1, 1);
@@ -158,9 +167,10 @@ std::string disagreements(const Spec& spec, HardInput input, Mistake mistake = M
   if (spec.divideBy == DivideBy::Running)
     layer.call.state["nu"] = normalValues(kExtents.features, DType::F32, 3);
   const Layer before = layer;
-  const Vector x = hardInput(input, kExtents, DType::F32),
-               dy = hardInput(HardInput::Normal, kExtents, DType::F32, 9);
-  const Outputs<T> got = kernel<T>(spec, before, x, dy, mistake);
+  const Vector x = hardInput(input, kExtents, DType::F32);
+  Vector dy = hardInput(HardInput::Normal, kExtents, DType::F32, 9);
+  for (double& each : dy) each = round(each * sizeOfDy, DType::F32);
+  const Outputs<T> got = kernel<T>(spec, before, x, dy, mistake, scaled);
 
   ReferenceResult want = layer.forward(x);
   if (backwardFrom == Saved::Kernel) {
@@ -223,6 +233,17 @@ TEST(ReferenceMagnitude, FlushingDenormalsPassesOnEveryHardInput) {
   for (Spec spec : activeSpecs()) {
     for (HardInput input : allHardInputs()) {
       EXPECT_EQ(disagreements<Flushing>(spec, input), "") << spec.name << " on " << name(input);
+    }
+  }
+}
+
+// x - mean and dy are normal numbers here, and their products are not.
+TEST(ReferenceMagnitude, ProductsThatAreFlushedBeforeTheScalePass) {
+  for (Spec spec : activeSpecs()) {
+    for (HardInput input : allHardInputs()) {
+      for (double dy : {1.0, 0x1p-30, 0x1p-60, 0x1p-90, 0x1p-110, 0x1p-120})
+        EXPECT_EQ(disagreements<Flushing>(spec, input, Mistake::None, Saved::Kernel, Scaled::Sums, dy), "")
+            << spec.name << " on " << name(input) << ", dy about " << dy;
     }
   }
 }
@@ -300,12 +321,13 @@ Layer ofGeometricWindow(int64_t rows, double epsilon = batchNorm().epsilon) {
   return layer;
 }
 
-// Squares of 9e-38 are normal; a term that merges the moments of parts may be below 2^-126, and flushed.
+// Squares of 9e-38 are normal; a term that merges the moments of parts may be below 2^-126, and flushed, and
+// so may what an addition leaves.
 TEST(ReferenceMagnitude, OfAVarianceCoversATermThatIsFlushed) {
   const Quantity moments = ofGeometricWindow(2).forward({3e-19, -3e-19}).outputs.at("state.window_psi2");
   EXPECT_NEAR(moments.value[0], 9e-38, 1e-42);
-  EXPECT_GE(moments.magnitude[0] * reference::kUnit, 0x1p-126);
-  EXPECT_LT(moments.magnitude[0] * reference::kUnit, 0x1p-125);
+  EXPECT_GE(moments.magnitude[0] * reference::kUnit, 2 * 0x1p-126);
+  EXPECT_LT(moments.magnitude[0] * reference::kUnit, 3 * 0x1p-126);
 }
 
 // Three values of 1000: their variance is 0, and in f32 as much as the square of a rounding.
