@@ -52,7 +52,7 @@ class Call {
   const NormText& text() const { return plan_->text; }
   View& view() { return used_ < views_.size() ? views_[used_++] : more_.emplace_front(); }
   const Tensor& held(Tensor tensor) { return held_.emplace_back(std::move(tensor)); }
-  const DLTensor* elements(const Tensor& tensor) { return view().elements(tensor, text(), axes_); }
+  const DLTensor* elements(const Tensor& tensor) { return view().elements(tensor, axes_); }
   const DLTensor* beside(const Around&, const Tensor& given);
   const DLTensor* parameter(Optional given, double otherwise);
   Tensor parameterGradient(Optional like, const DLTensor*& to);

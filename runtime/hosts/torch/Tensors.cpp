@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/hosts/common/TypeNames.h"
+
 namespace normc::hosts {
 namespace {
 
@@ -159,16 +161,24 @@ std::string shapeText(std::span<const int64_t> sizes) {
   return "[" + shape + "]";
 }
 
+/// Throws std::invalid_argument for more dimensions than a DLTensor of the runtime has.
+static void checkDimensions(size_t count) {
+  if (count > NORMC_MAX_DIMS)
+    throw std::invalid_argument("a tensor has " + std::to_string(count) +
+                                " dimensions; a norm takes at most " + std::to_string(NORMC_MAX_DIMS));
+}
+
 Axes axesOf(const Tensor& x, const NormText& norm) {
   const auto sizes = x.sizes();
   const int n = int(sizes.size());
+  checkDimensions(sizes.size());
   const auto wrong = [&](const std::string& wanted) {
     return std::invalid_argument("x has the shape " + shapeText(spanOf(sizes)) + "; " + norm.name +
                                  " takes " + wanted);
   };
   const std::string features = std::to_string(norm.features);
   if (norm.channelsFirst) {
-    if (n < 3 || n > 8 || sizes[1] != norm.features) throw wrong("[batch, " + features + ", positions...]");
+    if (n < 3 || sizes[1] != norm.features) throw wrong("[batch, " + features + ", positions...]");
     if (isContiguous(x) || !isChannelsLast(x)) return {.channelsFirst = true};
     return {.permuted = true};
   }
@@ -176,7 +186,7 @@ Axes axesOf(const Tensor& x, const NormText& norm) {
   int dims = 0;
   while (dims < n && trailing < norm.features) trailing *= sizes[n - ++dims];
   if (dims == 0 && n > 0 && sizes[n - 1] == 1) dims = 1;  // one feature
-  if (trailing != norm.features || dims == 0 || n > 8 || n - dims < (norm.segmented ? 2 : 0))
+  if (trailing != norm.features || dims == 0 || n - dims < (norm.segmented ? 2 : 0))
     throw wrong(norm.segmented ? "[batch, positions..., " + features + "]" : "[..., " + features + "]");
   return {.features = dims};
 }
@@ -221,6 +231,7 @@ Tensor likeInput(const Tensor& x, const Axes& axes, DLDataType type) {
 }
 
 Tensor emptyOf(std::span<const int64_t> shape, const Tensor& device, DLDataType type) {
+  checkDimensions(shape.size());
   std::array<int64_t, NORMC_MAX_DIMS> strides;
   int64_t next = 1;
   for (size_t i = shape.size(); i-- > 0; next *= std::max<int64_t>(1, shape[i])) strides[i] = next;
@@ -238,7 +249,7 @@ void View::begin(const Tensor& tensor) {
   view_.strides = strides_.data();
 }
 
-const DLTensor* View::elements(const Tensor& tensor, const NormText&, const Axes& axes) {
+const DLTensor* View::elements(const Tensor& tensor, const Axes& axes) {
   begin(tensor);
   const Dims dims = dimsOf(tensor, axes);
   std::copy_n(dims.sizes.begin(), dims.count, shape_.begin());
@@ -264,6 +275,7 @@ const DLTensor* View::flat(const Tensor& tensor) {
 const DLTensor* View::plain(const Tensor& tensor, int leading) {
   begin(tensor);
   const auto sizes = tensor.sizes(), strides = tensor.strides();
+  checkDimensions(leading + sizes.size());
   std::fill_n(shape_.begin(), leading, 1), std::fill_n(strides_.begin(), leading, 1);
   std::copy(sizes.begin(), sizes.end(), shape_.begin() + leading);
   std::copy(strides.begin(), strides.end(), strides_.begin() + leading);

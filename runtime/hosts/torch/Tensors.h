@@ -44,13 +44,14 @@ Tensor likeInput(const Tensor& x, const Axes&, DLDataType);
 Tensor emptyOf(std::span<const int64_t> shape, const Tensor& deviceOfThis, DLDataType);
 Tensor emptyLike(const Tensor&);
 
-/// A view for one call. It holds its sizes, so it must not be moved while it is used.
+/// A view for one call. It holds its sizes, so it must not be moved while it is used. Throws
+/// std::invalid_argument for a tensor of more than NORMC_MAX_DIMS dimensions.
 class View {
  public:
   View() {}
   View(const View&) = delete;
   /// Views x, y, dy or dx.
-  const DLTensor* elements(const Tensor&, const NormText&, const Axes&);
+  const DLTensor* elements(const Tensor&, const Axes&);
   /// Views a contiguous tensor as one dimension.
   const DLTensor* flat(const Tensor&);
   /// Views a contiguous tensor as it is, behind `leading` dimensions of size 1.
@@ -59,7 +60,7 @@ class View {
  private:
   void begin(const Tensor&);
   DLTensor view_;
-  std::array<int64_t, 16> shape_, strides_;
+  std::array<int64_t, NORMC_MAX_DIMS> shape_, strides_;
 };
 
 /// Returns the segments and rows of a call.

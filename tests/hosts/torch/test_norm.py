@@ -141,6 +141,16 @@ def test_a_masked_row_is_zero():
     assert torch.equal(y[mask], nt.LayerNorm(24)(x[mask])) and not y[1].any()
 
 
+def test_a_norm_takes_as_many_dimensions_as_the_runtime():
+    ones, said = (1,) * 15, "a tensor has 17 dimensions; a norm takes at most 16"
+    x = data_of((3, 24))
+    assert torch.equal(nt.LayerNorm(24)(x.reshape(*ones[:14], 3, 24)).reshape(3, 24), nt.LayerNorm(24)(x))
+    with pytest.raises(RuntimeError, match=said):
+        nt.LayerNorm(24)(x.reshape(*ones, 3, 24))
+    with pytest.raises(RuntimeError, match=said):
+        nt.Norm("layer_norm", 24)(x, torch.ones(3, dtype=torch.bool).reshape(*ones, 1, 3))
+
+
 def test_layouts_are_the_same_norm():
     x = data_of((2, 5, 6, 64))
     last = nt.Norm("group_norm_segment", 64, options={"groups": 32}, layout="segments")
