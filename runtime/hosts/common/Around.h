@@ -9,9 +9,6 @@
 
 namespace normc::hosts {
 
-/// DLPack's codes of types that older headers of it do not name.
-inline constexpr uint8_t kFloat8E4M3 = 10, kFloat8E8M0 = 14;
-
 struct AroundRow {
   std::string_view name;
   const DLTensor* normc_args::* argument;

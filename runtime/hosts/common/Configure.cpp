@@ -1,11 +1,11 @@
 #include "runtime/hosts/common/Configure.h"
 
-#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "runtime/hosts/common/Registry.h"
+#include "runtime/hosts/common/TypeNames.h"
 
 namespace normc::hosts {
 namespace {
@@ -22,23 +22,6 @@ const char* guarded(F body) {
     said = error.what();
     return said.c_str();
   }
-}
-
-DLDataType typeNamed(std::string_view name) {
-  if (name.empty()) return {};
-  if (name == "f32") return {kDLFloat, 32, 1};
-  if (name == "f64") return {kDLFloat, 64, 1};
-  if (name == "f16") return {kDLFloat, 16, 1};
-  if (name == "bf16") return {kDLBfloat, 16, 1};
-  throw std::invalid_argument("no type has the name '" + std::string(name) +
-                              "'; known are f32, f64, bf16, f16");
-}
-
-Entry entryNamed(std::string_view text) {
-  const auto found = std::find(std::begin(kEntries), std::end(kEntries), text);
-  if (found == std::end(kEntries))
-    throw std::invalid_argument("no entry has the name '" + std::string(text) + "'");
-  return Entry(found - std::begin(kEntries));
 }
 
 json fieldsOf(const std::vector<normc_field>& fields) {
@@ -61,12 +44,6 @@ json fieldsOf(const std::vector<normc_field>& fields) {
                    {"written", (field.access & NORMC_FIELD_WRITTEN) != 0}});
   }
   return all;
-}
-
-/// Returns the name of a type of a tensor of the norm.
-const char* nameOf(DLDataType type) {
-  if (type.bits == 8) return type.code == kDLInt ? "i8" : type.code == kFloat8E4M3 ? "e4m3" : "e8m0";
-  return type.code == kDLBfloat ? "bf16" : type.bits == 64 ? "f64" : type.bits == 16 ? "f16" : "f32";
 }
 
 json aroundOf(const std::vector<Around>& around) {
@@ -109,7 +86,7 @@ const char* normc_hosts_describe(const char* text, const char* entry, const char
                                  int mask, const char** result) {
   return guarded([&] {
     thread_local std::string said;
-    Request request{.entry = entryNamed(entry), .data = typeNamed(data), .params = typeNamed(params)};
+    Request request{.entry = entryNamed(entry), .data = floatingNamed(data), .params = floatingNamed(params)};
     request.mask = mask != 0;
     request.channelsFirst = NormText::parse(text).channelsFirst;
     const Prepared& prepared = Registry::get().prepared(text, request);

@@ -39,6 +39,11 @@ bool read(std::string_view text, T& value) {
 
 }  // namespace
 
+bool isChannelsFirst(std::string_view text) {
+  const size_t end = text.find(']');
+  return end != text.npos && text.substr(0, end).ends_with("x*");
+}
+
 NormText NormText::parse(std::string_view text) {
   NormText result;
   std::string_view rest = text;

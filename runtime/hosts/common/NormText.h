@@ -40,4 +40,7 @@ struct NormText {
   std::string problem(std::string_view entry, const Types&, bool channelsFirst) const;
 };
 
+/// True if the shape of a text is segments x features x rows.
+bool isChannelsFirst(std::string_view text);
+
 }  // namespace normc::hosts

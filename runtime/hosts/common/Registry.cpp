@@ -12,6 +12,7 @@
 #include <set>
 
 #include "runtime/hosts/common/Compiler.h"
+#include "runtime/hosts/common/TypeNames.h"
 
 namespace normc::hosts {
 namespace {
@@ -21,15 +22,10 @@ using host::Context;
 using host::Package;
 using host::Plan;
 
-std::string_view name(DLDataType type) {
-  if (type.code == kDLBfloat) return "bf16";
-  return type.bits == 64 ? "f64" : type.bits == 16 ? "f16" : "f32";
-}
-
 Types typesOf(const Request& request) {
-  Types types{.data = name(request.data), .mask = request.mask};
+  Types types{.data = nameOf(request.data), .mask = request.mask};
   const std::string_view usual = types.data == "f64" ? "f64" : "f32";
-  if (request.params.bits && name(request.params) != usual) types.params = name(request.params);
+  if (request.params.bits && nameOf(request.params) != usual) types.params = nameOf(request.params);
   return types;
 }
 
@@ -73,6 +69,13 @@ struct Recent {
 thread_local std::array<Recent, 64> recent;
 
 }  // namespace
+
+Entry entryNamed(std::string_view text) {
+  const auto found = std::find(std::begin(kEntries), std::end(kEntries), text);
+  if (found == std::end(kEntries))
+    throw std::invalid_argument("no entry has the name '" + std::string(text) + "'");
+  return Entry(found - std::begin(kEntries));
+}
 
 Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(r), plan(std::move(p)) {
   state = plan.stateFields(text.features);

@@ -33,6 +33,9 @@ inline constexpr std::string_view kEntries[] = {
     "forward_apply", "backward_reduce", "backward_apply", "commit",
 };
 
+/// Returns the entry of a name. Throws std::invalid_argument for any other.
+Entry entryNamed(std::string_view);
+
 /// What a plan is made for, beside the text.
 struct Request {
   Entry entry = Entry::Forward;

@@ -13,6 +13,7 @@
 
 #include "runtime/hosts/common/Arguments.h"
 #include "runtime/hosts/common/Scratch.h"
+#include "runtime/hosts/common/TypeNames.h"
 #include "runtime/hosts/jax/Batch.h"
 
 namespace normc::hosts {
@@ -119,7 +120,7 @@ void execute(Entry entry, const Place& place, const ffi::RemainingArgs& args, co
     for (const DLTensor& field : batch.inputs())
       if (field.dtype.code == kDLFloat) request.data = field.dtype;
   }
-  request.channelsFirst = norm.find("x*]") != norm.npos;
+  request.channelsFirst = isChannelsFirst(norm);
   const Prepared& plan = Registry::get().prepared(norm, request);
   const Operands operands(plan);
   batch.split(rank, rows ? &operands : nullptr, plan.text.segmented);
@@ -208,9 +209,13 @@ XLA_FFI_Handler* handlerOf(size_t entry, bool cuda, std::index_sequence<entries.
 }  // namespace
 }  // namespace normc::hosts
 
-/// Returns the handler of an entry, by its number in Registry.h, on a CPU or on CUDA devices: what
-/// jax.ffi.register_ffi_target takes, and XLA's registry in a program without Python.
-extern "C" NORMC_API XLA_FFI_Handler* NormcXlaHandler(int entry, int cuda) {
-  return normc::hosts::handlerOf(size_t(entry), cuda != 0,
-                                 std::make_index_sequence<std::size(normc::hosts::kEntries)>());
+/// Returns the handler of an entry ("forward", ...), on a CPU or on CUDA devices: what
+/// jax.ffi.register_ffi_target takes, and XLA's registry in a program without Python. Returns null for a name
+/// that no entry has.
+extern "C" NORMC_API XLA_FFI_Handler* NormcXlaHandler(const char* entry, int cuda) {
+  using namespace normc::hosts;
+  const auto found = std::find(std::begin(kEntries), std::end(kEntries), std::string_view(entry));
+  if (found == std::end(kEntries)) return nullptr;
+  return handlerOf(size_t(found - std::begin(kEntries)), cuda != 0,
+                   std::make_index_sequence<std::size(kEntries)>());
 }

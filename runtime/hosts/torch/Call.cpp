@@ -78,11 +78,6 @@ Tensor constantOf(int64_t features, double value, const Tensor& device, DLDataTy
   return all.emplace(key, made).first->second;
 }
 
-bool isChannelsFirst(const std::string& norm) {
-  const size_t end = norm.find(']');
-  return end != norm.npos && end >= 2 && norm[end - 1] == '*' && norm[end - 2] == 'x';
-}
-
 Tensor compact(const Tensor& tensor) { return ::torch::stable::contiguous(tensor); }
 
 /// Gives `args` a workspace of `bytes`, and the stream.

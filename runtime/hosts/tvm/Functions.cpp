@@ -72,7 +72,7 @@ void run(Entry entry, Reader args) {
 
   Request request{.entry = entry, .data = in[0].dtype, .mask = mask.has_value(), .device = in[0].device};
   if (scale || bias) request.params = (scale ? scale : bias)->dtype;
-  request.channelsFirst = text.find("x*]") != text.npos;
+  request.channelsFirst = isChannelsFirst(text);
   const Prepared& plan = Registry::get().prepared(text, request);
   const auto takes = [&](bool has, const char* what, bool given) {
     if (given && !has) throw std::invalid_argument(plan.text.name + " has no " + what + ", but one is given");

@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch.utils.checkpoint
 from torch.autograd import forward_ad
+from normc.torch import _ops
 from torch.func import functional_call, grad, vmap
 
 from kit import CARRIED, EXACT, STATES, data_of, module_of
@@ -174,6 +175,14 @@ def test_vmap_is_a_loop_in_any_layout(masked, layout, rows):
     mask = torch.arange(rows[0] * rows[1]).view(rows) % 3 != 1 if masked else None
     ours = vmap(lambda each: norm(each, mask))(x)
     assert torch.equal(ours, torch.stack([norm(each, mask) for each in x]))
+
+
+@pytest.mark.parametrize("text, one", [
+    ("layer_norm[*x24]", True), ("group_norm[*x24]{groups=3}", True), ("l2_norm[*x24]", True),
+    ("batch_norm[*x24]", False), ("group_norm_segment[*x*x24]{groups=3}", False),
+])
+def test_rows_with_statistics_of_their_own_are_one_call_under_vmap(text, one):
+    assert _ops._has_rows_alone(text, data_of((4, 24)), None) == one
 
 
 def test_vmap_of_a_user_s_norm_that_has_the_name_of_a_norm_of_rows(tmp_path):

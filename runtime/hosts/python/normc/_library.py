@@ -73,6 +73,12 @@ class Library:
         return json.loads(text.value)
 
 
+def is_alone(axis, known):
+    """True if each element of an axis, of rows or segments, has statistics of its own, by the facts of a forward: then a
+    batch in front of x is just more of them."""
+    return not known["state"] and bool(known["saved"]) and all(axis in field["shape"] for field in known["saved"])
+
+
 _libraries = []
 _settings = []
 _files = {}  # which file of the user a text in the cache is: an error has its place there

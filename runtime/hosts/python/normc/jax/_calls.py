@@ -17,15 +17,15 @@ from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
 from .. import _around
-from .._library import Library, check_numbers
+from .._library import Library, check_numbers, is_alone
 
 library = Library("jax")
 ENTRIES = ("forward", "backward", "infer", "infer_backward", "forward_reduce", "forward_apply", "backward_reduce",
-           "backward_apply", "commit")  # in the order of Registry.h
-_handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, ctypes.c_int)(("NormcXlaHandler", library._c))
-for _number, _entry in enumerate(ENTRIES):
+           "backward_apply", "commit")
+_handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int)(("NormcXlaHandler", library._c))
+for _entry in ENTRIES:
     for _cuda, _platform in enumerate(("cpu", "CUDA")):
-        _capsule = jax.ffi.pycapsule(ctypes.c_void_p(_handler(_number, _cuda)))
+        _capsule = jax.ffi.pycapsule(ctypes.c_void_p(_handler(_entry.encode(), _cuda)))
         jax.ffi.register_ffi_target(f"normc_{_entry}", _capsule, platform=_platform)
 
 NAMES = {jnp.dtype(name): short for name, short in
@@ -62,10 +62,7 @@ class Spec:
     def each_row_alone(self, dtype, mask):
         """True if each row, or segment, has statistics of its own: so a batch under vmap is just more of them."""
         known = self.facts("forward", dtype, mask)
-        axis = "segments" if self.segmented else "rows"
-        if "#" in self.text or known["state"] or not known["saved"]:
-            return False
-        return all(axis in field["shape"] for field in known["saved"]) and all(
+        return is_alone("segments" if self.segmented else "rows", known) and all(
             each["shape"] in ("elements", "pairs", "blocks") for each in known["around"])
 
     @functools.lru_cache(maxsize=None)

@@ -10,7 +10,7 @@ import math
 
 import torch
 
-from .._library import Error, Library, settings
+from .._library import Error, Library, is_alone, settings
 
 library = Library("torch")
 torch.ops.load_library(library.path)
@@ -179,7 +179,8 @@ def _rows_or(operator, elements, outputs):
         norm = next(a for a in arguments if isinstance(a, str))
         flat = [d for dim in dims for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
         batched = [i for i, dim in enumerate(dims) if isinstance(dim, int)]
-        rows_only = _has_rows_alone(norm) and arguments[_MASK] is None and set(batched) <= set(elements)
+        rows_only = (arguments[_MASK] is None and set(batched) <= set(elements)
+                     and _has_rows_alone(norm, *arguments[:2]))
         if not rows_only or any(dims[i] is None for i in elements if isinstance(arguments[i], torch.Tensor)):
             return slices(info, dims, *arguments)
         moved = []
@@ -196,13 +197,12 @@ def _rows_or(operator, elements, outputs):
 
 
 _MASK = 3
-_ROW_NORMS = {"layer_norm", "rms_norm"}
 
 
-def _has_rows_alone(norm):
-    """True if each row of a text has statistics of its own, and a batch in front of x makes more rows. A norm of the
-    user, name#source, may be any, and positions of a segment are counted from the front."""
-    return norm.split("[")[0] in _ROW_NORMS and not is_segmented(norm)
+def _has_rows_alone(norm, x, scale):
+    """True if each row of a text has statistics of its own, and a batch in front of x makes more rows. Positions of a
+    segment are counted from the front."""
+    return not is_segmented(norm) and is_alone("rows", facts(norm, "forward", x, scale))
 
 
 def _forward_outputs(info, out, _):
