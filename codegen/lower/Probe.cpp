@@ -183,7 +183,7 @@ ArrayRef<Coordinates> SlabLowering::validPlaces(Value segment) {
 /// vector are samples and the others are spread evenly, so that a frame of other values around the data never
 /// covers all of them.
 static Value spot(Loops& l, Value length, int64_t i, int64_t parts, int64_t width) {
-  constexpr int64_t shortRun = 32;
+  constexpr int64_t shortRun = 8;
   Value vectors = l.div(length, l.index(width));
   auto known = Loops::constant(vectors);
   Value at = !known || *known > shortRun ? l.stratifiedOffset(vectors, l.index(i), parts)

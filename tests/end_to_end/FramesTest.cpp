@@ -34,6 +34,30 @@ TEST_P(Frames, CostNoDigits) {
     }
   }
 }
+// The vectors that a shift samples depend on the length of a vector, so on the schedule.
+TEST(FramedRows, CostNoDigitsWhateverTheLengthOfAVector) {
+  const codegen::cpu::Isa isa = hostIsa();
+  for (const int64_t lanes : {8, 16, 32})
+    for (const int64_t vectors : {5, 7, 9, 12, 24, 31, 32, 33}) {
+      const int64_t features = lanes * vectors + (vectors == 9);
+      if (features < 128) continue;  // shorter rows have no frame
+      const Problem problem = problemOf("layer_norm:forward@f32[*x" + std::to_string(features) + "]");
+      codegen::cpu::Schedule schedule =
+          codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident);
+      schedule.vector = lanes, schedule.unroll = 1, schedule.rows = 2;
+      if (codegen::cpu::whyIllegal(problem, schedule, isa)) {
+        EXPECT_EQ(lanes, 32) << "the set has the other lengths";
+        continue;
+      }
+      auto kernel = compiled(problem, schedule, isa);
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      const auto question =
+          gate::questionFor(problem, {.extents = {1, 33, features}, .data = HardInput::Framed});
+      const gate::Verdict verdict = gate::judge(kernel->plan, problem, *question);
+      EXPECT_TRUE(verdict.ok) << features << " by " << lanes << " " << verdict.text;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Problems, Frames,
     testing::Values(Case{"layer_norm:forward@f32[*x16384]", {1, 3, 16384}},
