@@ -104,21 +104,12 @@ static void noteOtherTensors(const Problem& problem, package::Kernel& m) {
     m.same.emplace(name(kDresidual), name(*gradient));
 }
 
-/// Returns the number that divides every legal number of features, so that all groups have the same size.
-static int64_t groupsOf(const Problem& problem) {
-  const Spec& spec = *problem.spec;
-  const int64_t block = spec.isQuantizedPer(QuantizePer::Block) ? spec.quantize->size : 1;
-  const int64_t pairs = spec.rope ? 2 * problem.groups(spec.rope->groups) : 1;
-  return package::commonMultiple(
-      {block, pairs, problem.groups(spec.groups), spec.pre ? problem.groups(spec.pre->groups) : 1});
-}
-
 package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelOp kernel,
                            const Partition& partition) {
   package::Kernel m;
   m.problem = problem.text();
   m.parts = problem.parts();
-  if (!problem.features) m.featuresMultiple = groupsOf(problem);
+  if (!problem.features) m.featuresMultiple = problem.featuresMultiple();
   m.block = kernel.getBlock().value_or(0);
   if (const auto& rope = problem.spec->rope)
     m.runs = problem.groups(rope->groups), m.turned = rope->features.value_or(0);

@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "runtime/abi/Sizes.h"
+
 namespace normc {
 
 ProblemText Problem::parts() const {
@@ -27,6 +29,12 @@ int64_t Problem::groups(const Groups& groups) const {
 int64_t Problem::pairs(int64_t features) const {
   if (!spec->rope) return 0;
   return spec->rope->features.value_or(features / groups(spec->rope->groups)) / 2;
+}
+
+int64_t Problem::featuresMultiple() const {
+  return package::commonMultiple({groups(spec->groups), spec->pre ? groups(spec->pre->groups) : 1,
+                                  spec->rope ? 2 * groups(spec->rope->groups) : 1,
+                                  spec->isQuantizedPer(QuantizePer::Block) ? spec->quantize->size : 1});
 }
 
 }  // namespace normc

@@ -70,6 +70,9 @@ struct Problem {
   /// Returns the pairs of features that `rope` turns in each of its runs, of so many features in all; 0
   /// without `rope`. Only for a checked Problem.
   int64_t pairs(int64_t features) const;
+  /// Returns the number that divides every legal number of features: groups, pairs and blocks have the same
+  /// sizes then. 2^63 - 1 if none of 64 bits does. Only for a checked Problem.
+  int64_t featuresMultiple() const;
 };
 
 /// Finds the spec of a name among built-in norms and files.

@@ -79,21 +79,11 @@ class KernelTrials {
   KernelVerdict verdict_;
 };
 
-/// Returns a number that divides into the groups of every clause.
-int64_t groupsOf(const Problem& problem) {
-  int64_t groups = problem.groups(problem.spec->groups);
-  if (problem.spec->pre) groups = std::max(groups, problem.groups(problem.spec->pre->groups));
-  if (problem.spec->isQuantizedPer(QuantizePer::Block))
-    groups = std::lcm(groups, problem.spec->quantize->size);
-  if (const auto& rope = problem.spec->rope) groups = std::lcm(groups, 2 * problem.groups(rope->groups));
-  return groups;
-}
-
 std::vector<int64_t> featureCounts(const Problem& problem) {
-  const int64_t groups = groupsOf(problem);
+  const int64_t multiple = problem.featuresMultiple();
   std::vector<int64_t> counts;
   for (const int64_t base : {1, 7, 8, 64, 100, 768}) {
-    const int64_t count = base % groups == 0 ? base : base < 64 ? base * groups : 0;
+    const int64_t count = base % multiple == 0 ? base : base < 64 ? package::multiply(base, multiple) : 0;
     if (count && std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
   }
   return counts;
@@ -114,7 +104,7 @@ KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& probl
     }
   }
   if (problem.features || how.features) return trials.take();
-  const int64_t groups = groupsOf(problem);
+  const int64_t groups = problem.featuresMultiple();
   for (const int64_t base : kLongRows) {
     if (base < groups) continue;
     for (const Trial& trial : standardTrials(problem, base / groups * groups)) {

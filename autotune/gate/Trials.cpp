@@ -54,18 +54,23 @@ int64_t bytesOfTrials(const Problem& problem, int64_t features) {
 /// per element.
 static constexpr int64_t kRowsOfManyTasks = 1025, kElementsOfManyTasks = 1 << 20;
 
+/// Returns the numbers of steps behind which the norm does something else.
+static std::vector<int64_t> limitsOf(const Spec& spec, const Numbers& numbers) {
+  std::vector<int64_t> limits;
+  for (const char* limit : {"warmup_steps", "renorm_start"})
+    if (const auto at = numbers.find(limit); at != numbers.end()) limits.push_back(int64_t(at->second));
+  if (spec.divideBy == DivideBy::Window || spec.approximate.nu == Nu::Window)
+    limits.push_back(spec.window.size);
+  return limits;
+}
+
 /// Returns numbers of steps before a trial: those around each limit of the norm, so that its own step is the
 /// last one before the limit, the limit, and the first one behind it.
 static std::set<int64_t> stepsAroundLimits(const Spec& spec, const Numbers& numbers) {
   std::set<int64_t> steps;
-  const auto around = [&](double limit) {
-    for (const int64_t step : {int64_t(limit) - 2, int64_t(limit) - 1, int64_t(limit)})
+  for (const int64_t limit : limitsOf(spec, numbers))
+    for (const int64_t step : {limit - 2, limit - 1, limit})
       if (step >= 0) steps.insert(step);
-  };
-  for (const char* limit : {"warmup_steps", "renorm_start"})
-    if (const auto at = numbers.find(limit); at != numbers.end()) around(at->second);
-  if (spec.divideBy == DivideBy::Window || spec.approximate.nu == Nu::Window)
-    around(double(spec.window.size));
   return steps;
 }
 
@@ -73,6 +78,11 @@ static Numbers defaultsOf(const Problem& problem) {
   Numbers defaults;
   for (const Number& number : normc::numbers(*problem.spec)) defaults[number.name] = number.value;
   return defaults;
+}
+
+int64_t stepsBehindLimits(const Problem& problem) {
+  const std::vector<int64_t> limits = limitsOf(*problem.spec, defaultsOf(problem));
+  return limits.empty() ? 1 : *std::max_element(limits.begin(), limits.end()) + 1;
 }
 
 /// Returns numbers that are not the defaults, of which no two are equal. Each is of the size of the data, so

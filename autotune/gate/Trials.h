@@ -39,6 +39,10 @@ std::vector<Trial> standardTrials(const Problem&, int64_t features);
 /// which none is the default and no two are equal.
 std::vector<Trial> trialsOfNumbers(const Problem&, int64_t features);
 
+/// Returns a number of training steps behind every limit of the norm, with the defaults of its numbers:
+/// warmup is over, renorm has begun and windows are full.
+int64_t stepsBehindLimits(const Problem&);
+
 /// Returns about how many bytes of memory a standard trial takes: the tensors of its call, and what the
 /// reference computes of them. Above some ten million features that is gigabytes.
 int64_t bytesOfTrials(const Problem&, int64_t features);

@@ -3,11 +3,10 @@
 #include <cstring>
 #include <string_view>
 
+#include "autotune/gate/Trials.h"
+
 namespace normc::measure {
 namespace {
-
-/// A training step after every warmup.
-constexpr int64_t kSteps = 10000;
 
 std::vector<TensorSet> setsOf(const TensorMaker& maker, int count) {
   std::vector<TensorSet> sets;
@@ -17,11 +16,12 @@ std::vector<TensorSet> setsOf(const TensorMaker& maker, int count) {
 
 /// Fills saved statistics with values that a forward would save for such data: means about 0, all others
 /// about 1.
-void fillFields(Memory& memory, const std::vector<normc_field>& fields, const Extents& extents) {
+void fillFields(Memory& memory, const std::vector<normc_field>& fields, const Extents& extents,
+                int64_t steps) {
   for (const normc_field& field : fields) {
     const std::string_view name = field.name;
     char* const at = static_cast<char*>(memory.data()) + field.offset;
-    const int64_t whole = name == "step" ? kSteps : extents.totalRows();
+    const int64_t whole = name == "step" ? steps : extents.totalRows();
     const float centre = name.find("mean") != name.npos ? 0.01f : name == "count" ? float(whole) : 1.0f;
     const size_t size = size_t(bytes(typeOfField(field.type)));
     for (size_t done = 0; done + size <= field.bytes; done += size) {
@@ -77,10 +77,11 @@ void Buffers::makeState(const host::Plan& plan, bool inPlace) {
   state_ = placed(Memory(size));
   if (!inPlace) stateOut_ = placed(Memory(size));
   host::check(normc_plan_state_init(plan.get(), &any.sizes(), state_.data(), any.stateBytes()));
+  const int64_t steps = gate::stepsBehindLimits(problem_);
   for (const normc_field& field : any.stateFields()) {
     if (std::string_view(field.name) != "step") continue;
-    if (!device_) std::memcpy(static_cast<char*>(state_.data()) + field.offset, &kSteps, sizeof kSteps);
-    if (device_) device_->upload(state_.address() + field.offset, &kSteps, sizeof kSteps);
+    if (!device_) std::memcpy(static_cast<char*>(state_.data()) + field.offset, &steps, sizeof steps);
+    if (device_) device_->upload(state_.address() + field.offset, &steps, sizeof steps);
   }
   if (device_) device_->synchronize();
   for (gate::Arguments& each : arguments_)
@@ -91,7 +92,7 @@ void Buffers::makeSaved(bool ofEachSet) {
   const auto size = int64_t(arguments_.front().savedBytes());
   if (size == 0 || !usesSaved(problem_.entry)) return;
   Memory made(size);
-  fillFields(made, arguments_.front().savedFields(), extents_);
+  fillFields(made, arguments_.front().savedFields(), extents_, gate::stepsBehindLimits(problem_));
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (i == 0 || ofEachSet) {
       Memory copy(size);

@@ -94,7 +94,7 @@ std::vector<gate::Trial> Bench::trials() const {
   for (gate::Trial& trial : gate::trialsOfNumbers(problem_, extents_.features))
     trials.push_back(std::move(trial));
   // The timed sizes are a trial too, limited by the speed of the reference.
-  gate::Trial timed{.extents = extents_, .step = 10000};
+  gate::Trial timed{.extents = extents_, .step = gate::stepsBehindLimits(problem_)};
   const int64_t row = std::max<int64_t>(extents_.segments * extents_.features, 1);
   timed.extents.rows = std::min(extents_.rows, std::max<int64_t>(kLargestTrial / row, 3));
   trials.push_back(timed);

@@ -46,14 +46,9 @@ struct History {
 /// Features to try a kernel of any number with.
 std::vector<int64_t> featureCounts(const Problem& problem) {
   if (problem.features) return {*problem.features};
-  const Spec& spec = *problem.spec;
-  int64_t multiple = problem.groups(spec.groups);
-  if (spec.pre) multiple = std::lcm(multiple, problem.groups(spec.pre->groups));
-  if (spec.rope) multiple = std::lcm(multiple, 2 * problem.groups(spec.rope->groups));
-  if (spec.quantize && spec.quantize->per == QuantizePer::Block)
-    multiple = std::lcm(multiple, spec.quantize->size);
+  const int64_t multiple = problem.featuresMultiple();
   std::vector<int64_t> counts;
-  for (const int64_t base : {7, 64, 100, 1000}) counts.push_back(std::lcm(base, multiple));
+  for (const int64_t base : {7, 64, 100, 1000}) counts.push_back(package::commonMultiple({base, multiple}));
   return counts;
 }
 

@@ -25,7 +25,7 @@ std::string whyWrong(const Kernels& kernels, const Problem& problem, const Exten
   const host::Plan anyRows = kernels.planOfOneKernel(problem.text());
   const bool general = timed.kernel() == anyRows.kernel();
   const int64_t fewRows = std::max<int64_t>(3, elements / sizes.features);
-  gate::Trial trial{.extents = sizes, .step = 10000};
+  gate::Trial trial{.extents = sizes, .step = gate::stepsBehindLimits(problem)};
   if (general)
     trial.extents = {std::min(sizes.segments, std::max<int64_t>(1, fewRows / sizes.rows)),
                      std::min(sizes.rows, fewRows), sizes.features};

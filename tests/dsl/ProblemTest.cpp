@@ -32,6 +32,7 @@ TEST(Problem, ReadsItsParts) {
   EXPECT_TRUE(problem.mask);
   EXPECT_EQ(problem.groups(problem.spec->pre->groups), 16);
   EXPECT_EQ(problem.groups(problem.spec->groups), 1);
+  EXPECT_EQ(problem.featuresMultiple(), 16);
 }
 
 TEST(Problem, CanonicalTextsReadBack) {

@@ -19,6 +19,20 @@ std::unique_ptr<Compiled> byDefault(const Problem& problem) {
   return compiled(problem, codegen::cpu::defaultSchedule(problem, hostIsa(), strategy), hostIsa());
 }
 
+TEST(Gate, TimedStepsAreBehindEveryLimit) {
+  const auto behind = [](Spec spec) {
+    Problem problem = problemOf("batch_norm:forward@f32[*x64]");
+    problem.spec = std::make_shared<const Spec>(std::move(spec));
+    return gate::stepsBehindLimits(problem);
+  };
+  Spec spec = *problemOf("power_norm:forward@f32[*x64]").spec;
+  EXPECT_EQ(behind(spec), 1);
+  spec.warmup = Spec::Warmup{.steps = 20000};
+  EXPECT_EQ(behind(spec), 20001);
+  spec.divideBy = DivideBy::Window, spec.window.size = 30000;
+  EXPECT_EQ(behind(spec), 30001);
+}
+
 std::set<int64_t> rowsAsked(int64_t features) {
   std::set<int64_t> rows;
   for (const gate::Trial& trial : gate::standardTrials(problemOf("layer_norm:backward@f32[*x*]"), features))
