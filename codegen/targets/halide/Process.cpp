@@ -15,6 +15,7 @@
 
 #include "codegen/targets/TemporaryFile.h"
 #include "codegen/targets/Unavailable.h"
+#include "codegen/targets/halide/generator/Protocol.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
@@ -111,10 +112,11 @@ llvm::Expected<Answer> run(const Generator& generator, std::string argument, llv
                        std::to_string(generator.megabytes) + " MiB)",
                    log.log());
   const int code = WEXITSTATUS(ended.status);
-  if (code == 3) return failure("refuses", log.log(), /*ofTheRequest=*/true);
+  if (code == normc::halide::kRefused) return failure("refuses", log.log(), /*ofTheRequest=*/true);
   if (code == 127) return failure("'" + program + "' cannot be started", log.log());
-  if (code != 0)
-    return failure("failed with exit code " + std::to_string(code), log.log(), /*ofTheRequest=*/code == 1);
+  if (code != normc::halide::kDone)
+    return failure("failed with exit code " + std::to_string(code), log.log(),
+                   /*ofTheRequest=*/code == normc::halide::kFailed);
   auto said = facts.read();
   if (!said) return said.takeError();
   return Answer{"", std::move(*said), log.log()};

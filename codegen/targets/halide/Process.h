@@ -25,8 +25,8 @@ struct Answer {
 };
 
 /// Any failure (a refusal, a crash, too much time or memory, an answer that cannot be
-/// read) is one error with the log of the program. It is Unavailable unless the generator itself reports it,
-/// by exit code 1 or 3, because other failures do not depend on the request.
+/// read) is one error with the log of the program. It is Unavailable unless the generator itself reports it
+/// by an exit code that follows from the request (generator/Protocol.h).
 llvm::Expected<Answer> ask(const Generator&, llvm::StringRef request);
 
 /// Returns the version of Halide. It starts the program, because a library that it needs may be missing.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "codegen/targets/halide/generator/Protocol.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -182,7 +183,7 @@ std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, l
   llvm::raw_string_ostream out(text);
   llvm::json::OStream json(out);
   json.object([&] {
-    json.attribute("schema", kSchema);
+    json.attribute("schema", normc::halide::kSchema);
     json.attribute("target", isa.name);
     json.attribute("emit", emit);
     json.attributeObject("schedule", [&] {

@@ -6,9 +6,6 @@
 
 namespace normc::codegen::halide {
 
-/// Raised whenever the meaning of a request changes.
-inline constexpr int64_t kSchema = 7;
-
 /// Returns the request. `emit`: object, halide, stmt, asm. Transcendental functions must have been expanded.
 /// `count`: segments, rows, features for which traffic is counted, or nothing.
 std::string requestOf(KernelOp, const Schedule&, const cpu::Isa&, llvm::StringRef emit,

@@ -12,10 +12,9 @@
 #include <string>
 #include <vector>
 
-namespace normc::halide {
+#include "codegen/targets/halide/generator/Protocol.h"
 
-/// Raised whenever the meaning of a request changes.
-inline constexpr int kSchema = 7;
+namespace normc::halide {
 
 /// The request is at fault; what() says where and why.
 struct BadRequest : std::runtime_error {

@@ -5,7 +5,7 @@
 //
 // Halide brings an LLVM of its own and may fail anywhere: the caller
 // (codegen/targets/halide) limits time and memory and reads
-// standard error as the log. Exit codes: 0 done, 2 a bad request, 3 refused, 1 anything else.
+// standard error as the log. Protocol.h has the exit codes.
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -26,8 +26,6 @@ class Reporter : public Halide::CompileTimeErrorReporter {
   void warning(const char* text) override { std::cerr << text; }
   void error(const char* text) override { throw std::runtime_error(text); }
 };
-
-enum Exit { kDone = 0, kFailed = 1, kBadRequest = 2, kRefused = 3 };
 
 std::string version() {
   std::ostringstream text;
