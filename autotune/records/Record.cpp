@@ -176,7 +176,7 @@ std::string Task::text() const {
   if (segments > 1) result += counted(segments, "segment") + " of ";
   result += counted(rows, "row");
   if (problem.segmented || !problem.features) result += " of " + counted(features, "feature");
-  return result + ", " + counted(threads, "thread") + ", " + policy;
+  return result + ", " + (threads ? counted(threads, "thread") : "all threads") + ", " + policy;
 }
 
 std::string Device::id() const {

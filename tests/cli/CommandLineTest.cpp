@@ -84,6 +84,27 @@ TEST_F(CommandLine, SuggestsAFlagThatAllVerbsHave) {
   EXPECT_TRUE(contains(normc({"list", "--jsn"}).err, "did you mean '--json'?"));
 }
 
+TEST_F(CommandLine, SaysThatAFlagStandsBeforeItsVerb) {
+  EXPECT_EQ(normc({"--features", "64", "compile", "layer_norm"}).err,
+            "normc: error: '--features' stands before the verb\n  hint: write it behind: normc compile "
+            "--features\n");
+  EXPECT_TRUE(contains(normc({"--featurs", "64", "compile", "layer_norm"}).err, "has no flag '--featurs'"));
+}
+
+TEST_F(CommandLine, AWordThatIsNoPackageSaysWhatMakesOne) {
+  for (const char* verb : {"inspect", "check"})
+    EXPECT_EQ(normc({verb, "layer_norm"}).err,
+              "normc: error: there is no package 'layer_norm'\n"
+              "  hint: normc compile layer_norm -o layer_norm.npk makes one of this norm\n");
+  EXPECT_TRUE(contains(normc({"explain", "-", "layer_norm:forward@f32[*x64]"}).err,
+                       "a package cannot come from the standard input"));
+}
+
+TEST_F(CommandLine, HelpOfTuneNamesNoEntryThatItRefuses) {
+  EXPECT_TRUE(contains(normc({"tune", "--help"}).out, "infer [all three], infer_backward\n"));
+  EXPECT_TRUE(contains(normc({"compile", "--help"}).out, "infer_backward, forward_reduce"));
+}
+
 TEST_F(CommandLine, RefusesOneArgumentTooMany) {
   const Outcome o = normc({"inspect", "a.npk", "b.npk"});
   EXPECT_EQ(o.code, 2);

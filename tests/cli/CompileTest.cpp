@@ -247,6 +247,25 @@ TEST_F(Compile, MakesEntriesOverRanksWhereTheyAreNamed) {
 INSTANTIATE_TEST_SUITE_P(
     All, CompileRefuses,
     testing::Values(
+        Wrong{{"layer_norm,rms_norm"},
+              2,
+              "there is no norm 'layer_norm,rms_norm'\n  hint: norms are separated by blanks, e.g. "
+              "layer_norm rms_norm"},
+        Wrong{{"layer_norm", "--features", "768", "1024"},
+              2,
+              "there is no norm '1024'\n  hint: values of a flag are separated by commas, e.g. --features "
+              "768,1024"},
+        Wrong{{"layer_norm", "--dtype", "f32", "bf16"},
+              2,
+              "there is no norm 'bf16'\n  hint: values of a flag are separated by commas, e.g. --dtype "
+              "f32,bf16"},
+        Wrong{{"layer_norm", "--entry", "forward", "infer"},
+              2,
+              "there is no norm 'infer'\n  hint: values of a flag are separated by commas, e.g. --entry "
+              "forward,infer"},
+        Wrong{{"l2_norm", "--params", "bf16"},
+              2,
+              "--params is 'bf16'; no norm of the command line has scale or bias"},
         Wrong{{"layer_nrm"}, 2, "there is no norm 'layer_nrm'\n  hint: did you mean 'layer_norm'?"},
         Wrong{{"mine.norm"}, 3, "cannot read mine.norm: No such file or directory"},
         Wrong{{"layer_norm", "--dtype", "f31"}, 2, "--dtype is 'f31'; it must be f32, f64, bf16 or f16"},

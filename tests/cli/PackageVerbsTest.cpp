@@ -289,8 +289,9 @@ TEST_F(Explain, RefusesAnUnknownInstructionSet) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", kLayer, "--isa-cap", "sse2"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_TRUE(
-      contains(o.err, "isa_cap is `sse2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"));
+  EXPECT_TRUE(contains(
+      o.err,
+      "normc: error: --isa-cap is `sse2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"));
 }
 
 TEST_F(Explain, RefusesAnUnknownNumber) {

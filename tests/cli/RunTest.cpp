@@ -126,6 +126,15 @@ TEST_F(Run, CarriesStateAndSavedStatisticsThroughTraining) {
   EXPECT_TRUE(contains(normc(gradient).err, "power_norm:infer_backward@f32[*x2] has no saved statistics"));
 }
 
+TEST_F(Run, NamesTheFolderOfSavedStatisticsThatIsNotThere) {
+  package("p.npk", {"rms_norm:backward@f32[*x2]"});
+  array("x.npy", {1, 2}, {1, 2});
+  EXPECT_TRUE(contains(normc({"run", "p.npk", "rms_norm:backward@f32[*x2]", "--in", "x=x.npy", "--in",
+                              "dy=x.npy", "--in", "scale=x.npy", "--saved", "nowhere", "--out", "dx=g.npy"})
+                           .err,
+                       "there is no folder nowhere with the fields of the saved statistics of"));
+}
+
 TEST_F(Run, PassesAResidualOn) {
   const std::string forward = "rms_norm_residual:forward@f32[*x2]",
                     backward = "rms_norm_residual:backward@f32[*x2]";

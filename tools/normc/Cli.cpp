@@ -23,6 +23,14 @@ std::vector<std::string> flagsOf(const CLI::App& app) {
 /// too many.
 void refuseExtras(const CLI::App& app, const std::vector<Verb>& verbs) {
   const CLI::App* verb = app.get_subcommands().empty() ? nullptr : app.get_subcommands()[0];
+  if (verb)
+    for (const std::string& extra : app.remaining(/*recurse=*/false)) {
+      const std::string name = extra.substr(0, extra.find('='));
+      const std::vector<std::string> known = flagsOf(*verb);
+      if (std::find(known.begin(), known.end(), name) != known.end())
+        throw usage(inQuotes(name) + " stands before the verb",
+                    "write it behind: normc " + verb->get_name() + " " + name);
+    }
   for (const std::string& extra : app.remaining(/*recurse=*/true)) {
     if (extra == "--") continue;
     const bool flag = extra.starts_with("-");

@@ -42,6 +42,9 @@ bool holdsFields(const std::string& folder) { return !arraysIn(folder).empty(); 
 void readFields(const std::string& folder, const std::string& what, FieldBuffer& buffer) {
   std::vector<std::string> names;
   for (const normc_field& field : buffer.fields) names.push_back(field.name);
+  if (!fs::is_directory(folder))
+    throw refused("there is no folder " + folder + " with the fields of " + what,
+                  "they are " + joined(names) + ", each in a .npy file of its name");
   for (const fs::path& file : arraysIn(folder))
     if (std::find(names.begin(), names.end(), file.stem().string()) == names.end())
       throw refused(file.string() + " is no field of " + what, "it has the fields " + joined(names));

@@ -14,6 +14,7 @@ gate::PackageFile openFor(const PlanFlags& flags, const Place& place, const std:
   if (flags.file.empty() || flags.problem.empty())
     throw usage("normc " + verb + " needs a package and a problem",
                 "e.g. normc " + verb + " norms.npk 'layer_norm:forward@f32[*x768]'");
+  requirePackage(flags.file);
   return gate::PackageFile(flags.file, int(std::min<int64_t>(flags.threads, INT32_MAX)), place.cudaLibrary());
 }
 
@@ -38,7 +39,9 @@ host::Plan planFor(const gate::PackageFile& file, const PlanFlags& flags, const 
   try {
     return valueOf(file.plan(flags.problem, request), ExitCode::Usage);
   } catch (const host::Error& error) {
-    if (error.status() == NORMC_NOT_FOUND && !list.empty()) throw usage(error.what());
+    const std::string text = error.what(), cap = "request.isa_cap";
+    if (text.starts_with(cap)) throw usage("--isa-cap" + text.substr(cap.size()));
+    if (error.status() == NORMC_NOT_FOUND && !list.empty()) throw usage(text);
     throw;
   }
 }

@@ -14,10 +14,27 @@ namespace {
 
 bool isProblem(const std::string& input) { return input.find_first_of(":@[") != std::string::npos; }
 
+/// Refuses a word that was meant for the flag in front of it, or several norms in one.
+void refuseOtherWord(const std::string& input) {
+  if (namesFile(input)) return;
+  const auto refuse = [&](const std::string& hint) {
+    throw usage("there is no norm " + inQuotes(input), hint);
+  };
+  if (input.find(',') != input.npos) refuse("norms are separated by blanks, e.g. layer_norm rms_norm");
+  if (!input.empty() && input.find_first_not_of("0123456789") == input.npos)
+    refuse("values of a flag are separated by commas, e.g. --features 768," + input);
+  for (const DType dtype : kFloatTypes)
+    if (input == name(dtype)) refuse("values of a flag are separated by commas, e.g. --dtype f32," + input);
+  for (const Entry entry : kEntries)
+    if (input == name(entry))
+      refuse("values of a flag are separated by commas, e.g. --entry forward," + input);
+}
+
 /// The norms of the command line by name; what a problem's text may name.
 class NormTable {
  public:
   void add(const std::string& input) {
+    refuseOtherWord(input);
     for (const Norm& norm : normsOf(input)) {
       const auto [at, isNew] = norms_.emplace(norm->name, norm);
       if (!isNew && *at->second != *norm)
@@ -118,13 +135,16 @@ class Collector {
 
 }  // namespace
 
-void RequestFlags::declare(CLI::App& parser, const std::string& what) {
+void RequestFlags::declare(CLI::App& parser, const std::string& what, Calls calls) {
   parser.add_option("NORM", inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
   addList(parser, "--features", features, what);
   addList(parser, "--dtype", dtypes, "Of the data: " + namesOf(kFloatTypes, ", ") + " [f32]");
-  addList(parser, "--entry", entries,
-          "forward, backward, infer [all of these], infer_backward, forward_reduce, forward_apply, "
-          "backward_reduce, backward_apply, commit");
+  std::vector<std::string> others;
+  for (const Entry entry : kEntries)
+    if (std::ranges::find(entries, name(entry)) == entries.end() &&
+        (calls == Calls::All || !(writesPartial(entry) || addsPartials(entry))))
+      others.emplace_back(name(entry));
+  addList(parser, "--entry", entries, joined(entries) + " [all three], " + joined(others));
   parser.add_option("--params", params, "Dtype of scale and bias: f32 or that of the data")
       ->type_name("DTYPE");
   parser.add_option("--layout", layout, "features_last or channels_first")->type_name("LAYOUT");
@@ -176,12 +196,16 @@ std::vector<Problem> problemsOf(const RequestFlags& flags) {
   }
 
   const auto bindings = bindingsOf(flags, norms.inOrder());
+  if (!flags.params.empty() &&
+      std::ranges::none_of(norms.inOrder(), [](const Norm& norm) { return norm->scale || norm->bias; }))
+    throw usage("--params is " + inQuotes(flags.params) + "; no norm of the command line has scale or bias",
+                "leave it out");
   for (const Norm& norm : norms.inOrder()) {
     Problem problem = frameOf(norm, flags, bindings);
     const std::vector<std::optional<int64_t>> features = featuresOf(norm, flags);
     for (const std::string& dtype : flags.dtypes) {
       problem.data = dtypeOf("--dtype", dtype);
-      problem.params = problem.data == DType::F64 ? DType::F64 : DType::F32;
+      problem.params = statisticsOf(problem.data);
       if (!flags.params.empty() && (norm->scale || norm->bias))
         problem.params = dtypeOf("--params", flags.params);
       for (const std::string& entry : flags.entries) {

@@ -11,6 +11,9 @@
 
 namespace normc::cli {
 
+/// The entries that a verb takes. Single: those whose results come from one call.
+enum class Calls { All, Single };
+
 struct RequestFlags {
   std::vector<std::string> inputs;  ///< norms, files of norms, and whole problems
   std::vector<std::string> features, dtypes{"f32"}, entries{"forward", "backward", "infer"};
@@ -19,7 +22,7 @@ struct RequestFlags {
   bool mask = false, segmented = false;
 
   /// `features`: what --features means to the verb.
-  void declare(CLI::App&, const std::string& features);
+  void declare(CLI::App&, const std::string& features, Calls = Calls::All);
   /// True if a flag is given that selects problems of a norm.
   bool shapesNorms() const;
   bool operator==(const RequestFlags&) const = default;

@@ -24,7 +24,12 @@ constexpr const char* kPrefix = "normc-tune-";
 std::string systemsOwn() {
   std::error_code error;
   const fs::path path = fs::temp_directory_path(error);
-  if (error) throw refused("there is no folder for temporary files: " + error.message());
+  if (error) {
+    const char* const named = std::getenv("TMPDIR");
+    throw refused("there is no folder for temporary files" + (named ? ", TMPDIR is " + inQuotes(named) : "") +
+                      ": " + error.message(),
+                  "let TMPDIR name a folder that can be written");
+  }
   return path.string();
 }
 

@@ -92,6 +92,13 @@ Entry entryOf(const std::string& flag, const std::string& value) { return enumOf
 DType dtypeOf(const std::string& flag, const std::string& value) { return enumOf(flag, value, kFloatTypes); }
 Layout layoutOf(const std::string& flag, const std::string& value) { return enumOf(flag, value, kLayouts); }
 
+void requirePackage(const std::string& file) {
+  if (file == "-") throw usage("a package cannot come from the standard input", "give a file");
+  if (access(file.c_str(), F_OK) != 0 && findNorm(file))
+    throw usage("there is no package " + inQuotes(file),
+                "normc compile " + file + " -o " + file + ".npk makes one of this norm");
+}
+
 bool namesFile(const std::string& norm) {
   return norm == "-" || norm.ends_with(".norm") || norm.find('/') != std::string::npos;
 }

@@ -33,6 +33,8 @@ using Norm = std::shared_ptr<const Spec>;
 /// True if the word names a file rather than a built-in norm: it ends in .norm, has a slash, or is
 /// "-", the standard input.
 bool namesFile(const std::string& norm);
+/// A Failure where the word that stands for a package is the name of a norm, or "-".
+void requirePackage(const std::string& file);
 /// All norms of a text; one at least, or a Failure that names `file`.
 std::vector<Norm> normsIn(const std::string& text, const std::string& file);
 /// The norm of a built-in name, or all norms of a file.

@@ -11,6 +11,7 @@
 #include "tools/normc/Place.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/Translated.h"
+#include "tools/normc/Values.h"
 
 namespace normc::cli {
 namespace {
@@ -88,7 +89,7 @@ void report(const PackageFile& file, const Checker& checker, const std::vector<K
   for (const KernelVerdict& v : verdicts) {
     const package::Kernel& kernel = file.kernels()[v.kernel];
     table.row({std::to_string(v.kernel), kernel.problem, kernel.target(), kernel.strategy(),
-               std::to_string(v.trials), v.trials ? digitsText(v.worstRatio, 2) : "", v.worstOutput,
+               std::to_string(v.trials), v.trials ? digitsText(v.worstRatio, 3) : "", v.worstOutput,
                resultOf(v)});
   }
   out.results() << table.text();
@@ -112,6 +113,7 @@ ExitCode checkPackage(const CheckFlags& flags, Output& out) {
   const Place place(flags.place);
   if (flags.emulate && place.onCuda())
     throw usage("--emulate and --device " + place.text() + " exclude each other");
+  requirePackage(flags.file);
   const PackageFile file(flags.file, 0, place.cudaLibrary());
   std::optional<Problem> wanted;
   if (!flags.problem.empty()) wanted = valueOf(file.problem(flags.problem), ExitCode::Usage);

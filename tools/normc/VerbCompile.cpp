@@ -141,7 +141,9 @@ ExitCode printAfter(const CompileFlags& flags, Output& out) {
   std::string text;
   for (const codegen::PassText& pass : passes) {
     names.push_back(pass.pass);
-    if (!pass.text.empty()) text += "// after " + pass.pass + "\n" + pass.text;
+    if (pass.text.empty()) continue;
+    text += "// after " + pass.pass + "\n" + pass.text;
+    if (!text.ends_with('\n')) text += '\n';
   }
   for (const std::string& name : flags.printAfter) wordOf("--print-after", name, names);
   return show(text, job, "passes", flags.printAfter, flags, out);

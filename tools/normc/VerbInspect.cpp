@@ -5,6 +5,7 @@
 #include "codegen/Tuning.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
+#include "tools/normc/Values.h"
 
 namespace normc::cli {
 namespace {
@@ -107,6 +108,7 @@ std::string head(const PackageFile& file) {
 
 ExitCode inspect(const InspectFlags& flags, Output& out) {
   if (flags.file.empty()) throw usage("normc inspect needs a package", "e.g. normc inspect layer_norm.npk");
+  requirePackage(flags.file);
   const PackageFile file(flags.file);
   file.package().verify();
   if (out.json) {

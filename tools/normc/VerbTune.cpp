@@ -240,7 +240,7 @@ ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
 
 Action declareTune(CLI::App& parser) {
   auto flags = std::make_shared<TuneFlags>();
-  flags->request.declare(parser, "Feature counts to tune for");
+  flags->request.declare(parser, "Feature counts to tune for", Calls::Single);
   addList(parser, "--rows", flags->rows, "Numbers of rows to tune for [2048]");
   addWhole(parser, "--elements", flags->elements,
            "Instead of --rows: as many as give x so many elements, rounded down to a power of two", 1);
