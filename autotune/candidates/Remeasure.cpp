@@ -89,8 +89,11 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
     if (samples[0].size() < size_t(kRounds) && how.stop()) return std::nullopt;
     if (samples[0].empty())
       return Remeasured{.reason = "its default failed in the race, after it had passed the gate"};
-    if (samples[1].empty())
-      return end(std::string(name(lab.raced(1))), "in the race, after it had passed the gate");
+    if (samples[1].empty()) {
+      const Screened* const failure = lab.failed(1);
+      return end(std::string(name(failure ? failure->status : Status::Ok)),
+                 "in the race, after it had passed the gate");
+    }
     ratios.push_back(measure::medianRatio(samples[1], samples[0]));
     for (Racer& racer : outcome.racers) {
       const Samples& taken = samples[racer.point];

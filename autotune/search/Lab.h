@@ -47,6 +47,8 @@ class Lab {
   /// Times `rounds` rounds of all points, interleaved; fewer if it is stopped or its time is over. An empty
   /// sample set: that point failed now.
   virtual std::vector<Samples> race(const std::vector<size_t>& points, int rounds) = 0;
+  /// Returns how a point failed in a race; null if it did not.
+  virtual const Screened* failed(size_t /*point*/) const { return nullptr; }
   /// Later measurements use another process, so that its memory has other addresses.
   virtual void renew() {}
   /// Returns about how many seconds a renewed process takes until its first round; 0 if none was seen yet.

@@ -152,6 +152,7 @@ class Searching {
         return 0;
       }
       if (block.at(1).empty()) {
+        noteFailure(won.chosen);
         each = {kFailed};
         break;
       }
@@ -169,6 +170,17 @@ class Searching {
     return each.empty() ? 0 : 1 - std::accumulate(each.begin(), each.end(), 0.0) / double(each.size());
   }
 
+  /// Makes a failure in a race the result of the point.
+  void noteFailure(size_t point) {
+    const Screened* const failure = lab_.failed(point);
+    if (!failure) return;
+    const auto known = std::ranges::find(outcome_.screened, point, &Screened::point);
+    if (known == outcome_.screened.end())
+      outcome_.screened.push_back(*failure);
+    else
+      known->status = failure->status, known->reason = failure->reason;
+  }
+
   /// Returns the number of rounds.
   int runBlock() {
     std::vector<size_t> points;
@@ -180,7 +192,10 @@ class Searching {
       Racer& racer = outcome_.racers[i];
       racer.samples.insert(racer.samples.end(), block[i].begin(), block[i].end());
       rounds = std::max(rounds, int(block[i].size()));
-      if (!block[i].empty()) left.push_back(std::move(racer));
+      if (block[i].empty())
+        noteFailure(racer.point);
+      else
+        left.push_back(std::move(racer));
     }
     outcome_.racers = std::move(left);
     if (std::none_of(outcome_.racers.begin(), outcome_.racers.end(),

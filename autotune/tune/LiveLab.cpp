@@ -216,7 +216,7 @@ std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
 }
 
 void LiveLab::fail(size_t point, Status status, const std::string& reason, bool mayPass) {
-  failed_[point] = status;
+  failed_[point] = {.point = point, .status = status, .reason = reason};
   if (mayPass) return;
   Record record = recordOf(point);
   record.stage = "race", record.status = status, record.reason = reason;

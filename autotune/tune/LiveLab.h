@@ -62,10 +62,9 @@ class LiveLab : public Lab {
   /// True if time is left to wait for a quiet core. If not, disturbed samples were accepted.
   bool patient() const { return requests_.patient(); }
   const std::optional<BuiltCandidate>& made(size_t point) const { return facts_.at(point).made; }
-  /// Returns how a candidate failed in a race.
-  Status raced(size_t point) const {
+  const Screened* failed(size_t point) const override {
     const auto at = failed_.find(point);
-    return at == failed_.end() ? Status::Ok : at->second;
+    return at == failed_.end() ? nullptr : &at->second;
   }
 
  private:
@@ -112,7 +111,7 @@ class LiveLab : public Lab {
   std::vector<size_t> announced_;
   std::map<std::string, size_t> byObject_;  ///< the first point with each code
   Requests requests_;
-  std::map<size_t, Status> failed_;  ///< how candidates failed in a race
+  std::map<size_t, Screened> failed_;  ///< how candidates failed in a race
   double longestGate_ = 0, startSeconds_ = 0;
   double secondsOfRow_ = 0;  ///< of a call of the default
   bool renewing_ = false;

@@ -159,6 +159,31 @@ TEST(Search, AnIncumbentThatIsRejectedNowIsNotInTheRace) {
   for (const Racer& racer : searchIn(world, options).racers) EXPECT_NE(racer.point, 5u);
 }
 
+TEST(Search, AFailureInTheRaceIsTheResultOfItsCandidate) {
+  const World world = worldOf(9, bowl, 0.02, 11);
+  struct Failing : Replay {
+    using Replay::Replay;
+    std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+      std::vector<Samples> samples = Replay::race(points, rounds);
+      if (points.size() > 2) failure = {.point = points[1], .status = Status::Wrong, .reason = "y differs"};
+      for (size_t i = 0; i < points.size(); ++i)
+        if (failed(points[i])) samples[i].clear();
+      return samples;
+    }
+    const Screened* failed(size_t point) const override {
+      return failure.status != Status::Ok && failure.point == point ? &failure : nullptr;
+    }
+    Screened failure;
+  } lab(world.landscape, world.known);
+  const Outcome outcome = search(world.landscape, lab, {});
+  ASSERT_EQ(lab.failure.status, Status::Wrong);
+  const auto found = std::ranges::find(outcome.screened, lab.failure.point, &Screened::point);
+  ASSERT_NE(found, outcome.screened.end());
+  EXPECT_EQ(found->status, Status::Wrong);
+  EXPECT_EQ(found->reason, "y differs");
+  for (const Racer& racer : outcome.racers) EXPECT_NE(racer.point, lab.failure.point);
+}
+
 TEST(Search, AnInterruptLeavesWhatThereIs) {
   const World world = worldOf(9, bowl, 0.02, 11);
   struct Stopping : Replay {

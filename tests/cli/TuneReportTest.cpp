@@ -34,6 +34,23 @@ TEST(TuneReport, SaysWhenSamplesWereTakenOnASharedCore) {
   EXPECT_EQ(reported(true, false).find("others computed"), std::string::npos);
 }
 
+TEST(TuneReport, ComparesEachNamedScheduleWithTheDefault) {
+  Tuned tuned = tied(true);
+  tuned.landscape = tune::Landscape({{"mlir", "streamed", 1, {0}}, {"mlir", "resident", 1, {1}}}, 0);
+  tuned.outcome.racers = {{0, {1e-5, 1e-5}}, {1, {2e-5, 2e-5}}};
+  const auto text = [&](bool named) {
+    tuned.named = named;
+    std::ostringstream results, talk;
+    Output out(results, talk);
+    report({tuned}, true, "", out);
+    return results.str();
+  };
+  EXPECT_NE(text(true).find("resident: 2.00 [2.00, 2.00] of the default's time, 2 rounds\n"),
+            std::string::npos)
+      << text(true);
+  EXPECT_EQ(text(false).find("of the default's time"), std::string::npos);
+}
+
 TEST(TuneReport, WhatWasInterruptedIsNoDecision) {
   const auto text = [](bool complete) {
     Tuned tuned = tied(true);

@@ -97,6 +97,22 @@ std::string reproducing(const Tuned& t, const tune::Point& point) {
          (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
 }
 
+/// Prints a line for each schedule that was named and raced.
+void printNamed(const std::vector<Tuned>& results, Output& out) {
+  for (const Tuned& t : results) {
+    if (!t.named) continue;
+    for (const tune::Racer& racer : t.outcome.racers) {
+      if (racer.point == t.landscape.byDefault() || racer.samples.empty()) continue;
+      const measure::Ratio ratio = measure::pairedRatio(racer.samples, t.defaultSamples);
+      out.results() << "\n"
+                    << t.task.problem.text() << ", " << t.landscape[racer.point].schedule << ": "
+                    << digitsText(ratio.value, 3) << " [" << digitsText(ratio.low, 3) << ", "
+                    << digitsText(ratio.high, 3) << "] of the default's time, "
+                    << counted(int64_t(racer.samples.size()), "round") << "\n";
+    }
+  }
+}
+
 void printRejected(const std::vector<Tuned>& results, Output& out) {
   for (const Tuned& t : results) {
     if (!t.outcome.failure.empty())
@@ -154,6 +170,7 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
   }
   const int64_t failed = int64_t(results.size()) - won - stayed - open;
   out.results() << table.text();
+  printNamed(results, out);
   printRejected(results, out);
   out.results() << "\n"
                 << counted(int64_t(results.size()), "problem") << " in " << secondsText(seconds) << ": "

@@ -18,6 +18,7 @@ struct Tuned {
   double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
   int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
   bool patient = true;           ///< there was time to wait for it to the end
+  bool named = false;            ///< its schedules were named: each is compared with the default
   std::string norms,
       place;  ///< of the command line: files of norms, and the flags that say where and for what
 };

@@ -146,8 +146,7 @@ class Tuning {
       const double part =
           flags_.exhaustive ? double(p.done) / double(std::max<size_t>(p.total, 1)) : p.seconds / budget;
       progress.show((double(index) + std::min(part, 1.0)) / double(tasks_.size()),
-                    t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate") +
-                        ", " + digitsText(1 / p.ratio, 3) + "x the default, not confirmed");
+                    t.task.problem.text() + ": " + p.phase + ", " + counted(int64_t(p.done), "candidate"));
     };
     tune::LiveLab lab(
         landscape, setting,
@@ -158,6 +157,7 @@ class Tuning {
     Tuned tuned{.task = t.task,
                 .outcome = tune::search(landscape, lab, options),
                 .landscape = landscape,
+                .named = !flags_.schedules.empty(),
                 .norms = normFiles(),
                 .place = placeFlags()};
     if (!tuned.outcome.failure.empty()) return tuned;
