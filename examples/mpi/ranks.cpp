@@ -1,4 +1,9 @@
 // One step of three norms on four ranks of unequal rows, the second without any, compared with one rank.
+// The package, in the words of bash, and the run:
+//
+//   normc compile {batch_norm,power_norm_v}:{forward,backward}_{reduce,apply}'@f64[*x64]' \
+//     power_norm:{forward_reduce,backward_reduce,commit}'@f64[*x64]' -o ranks.npk
+//   mpirun -n 4 normc_example_mpi ranks.npk
 #include <mpi.h>
 
 #include <cmath>
@@ -41,10 +46,8 @@ Doubles step(const Package& package, const std::string& norm, int first, int row
   return all;
 }
 
-int main(int argc, char** argv) {
-  int rank;
-  MPI_Init(&argc, &argv), MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const Package package(Context(), argv[argc - 1]);
+int compareRanks(const char* file, int rank) {
+  const Package package(Context(), file);
   double worst = 0;
   for (const char* norm : {"batch_norm", "power_norm_v", "power_norm"}) {
     const int first = kFirst[rank], rows = kFirst[rank + 1] - first;
@@ -55,5 +58,17 @@ int main(int argc, char** argv) {
   }
   MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (rank == 0) std::printf("four ranks and one differ by %g\n", worst);
-  return MPI_Finalize() || !(worst < 1e-12);
+  return !(worst < 1e-12);
+}
+
+int main(int argc, char** argv) try {
+  int rank, ranks;
+  MPI_Init(&argc, &argv), MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const bool fits = argc == 2 && ranks == 4;
+  if (!fits && rank == 0) std::fprintf(stderr, "usage: mpirun -n 4 %s PACKAGE\n", argv[0]);
+  const int result = fits ? compareRanks(argv[1], rank) : 2;
+  return MPI_Finalize() || result;
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  MPI_Abort(MPI_COMM_WORLD, 1);
 }
