@@ -76,7 +76,7 @@ enum class Renorm {
 };
 /// psi of `activation`: y = psi(o); and phi of `gate`, where None is the identity.
 enum class Activation { None, Relu, Silu, Gelu, GeluTanh, Sigmoid, Tanh };
-/// What has a vector of features of its own; of a feature it is one number for each.
+/// Each row, or each segment, has a vector of features of its own; Feature: all rows share one.
 enum class Per { Row, Segment, Feature };
 /// Which features of a run of k turned ones are a pair of `rope`.
 enum class Pairs {

@@ -71,7 +71,7 @@ struct Record {
   std::string reason;        ///< empty if Ok, else the observed failure; a line holds its first 4 KiB
   int64_t trials = 0;        ///< trials that the gate ran
   double worst = 0;          ///< largest error relative to its bound, over the passed trials
-  std::string stage;         ///< screen, race, verify
+  std::string stage;         ///< screen, race
   Samples samples;           ///< seconds of one call
   Samples reference;         ///< seconds of one call of the default, in the same rounds
   int64_t screenedRows = 0;  ///< rows of these calls, if fewer than those of the task; else 0

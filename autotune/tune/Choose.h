@@ -1,7 +1,7 @@
 // Chooses a schedule by records, for `compile --records`. The rungs, in order:
 //
 //   exact              this problem, these rows, this device
-//   bucket             rows of the same power of two, or features of the same half octave
+//   bucket             rows of the same power of two, and features of the same half octave
 //   neighbour          the nearest rows and features on this device, within a factor of 8 and 2
 //   same architecture  the same three on another device that runs the same code
 //   default            no measurement: the target's default

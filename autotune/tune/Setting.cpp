@@ -4,12 +4,14 @@
 
 #include "autotune/measure/Buffers.h"
 #include "autotune/worker/TaskProblem.h"
+#include "runtime/abi/Numbers.h"
 
 namespace normc::tune {
 
 /// Screened rows are a multiple of this, so that chunks of rows are whole, and of each thread.
 static constexpr int64_t kRowStep = 256;
-static constexpr int64_t kLeastOfX = int64_t(12) << 20;
+/// Kernels take a call whose x has so many bytes for a large one.
+static constexpr auto kLeastOfX = int64_t(1.5 * kLargeBytes);
 
 std::string whyTooLarge(const std::string& what, int64_t segments, int64_t rows, int64_t features) {
   return rows <= kMostElements / features / segments ? "" : what + " has more than 2^33 elements";

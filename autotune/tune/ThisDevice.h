@@ -13,7 +13,7 @@ namespace normc::tune {
 Device thisProcessor(const std::string& arch);
 
 /// Returns CUDA device `index` of a driver library. Throws std::runtime_error with the driver's message. The
-/// facts are compute capability, multiprocessors and L2 cache.
+/// facts are compute capability, multiprocessors, L2 cache, and clock and width of the memory.
 Device thisCudaDevice(int index, const std::string& cudaLibrary);
 
 /// Returns sixteen random digits that identify the records of one run.

@@ -3,7 +3,8 @@
 // It answers one request at a time, in JSON:
 //
 //   {"do": "task", "problem", "spec", "segments", "rows", "features", "threads", "policy", "sample_seconds",
-//    "device": "cpu" or "cuda", "index", "cuda_library"}
+//    "device": "cpu" or "cuda", "index", "cuda_library", "scatter": where memory lies (TensorMaker),
+//    "patience": seconds to wait for a quiet core, "loops": the best times of its calibration so far}
 //                                                    -> {"protocol"}
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name", "part"}                   -> {"trials", "worst", "failure"}: no failure, no word;

@@ -149,7 +149,7 @@ SlabLowering::SweepParts SlabLowering::partsOf(SweepOp op) {
     // Hoisted: the inner axis does not index it. Shared: no axis that differs between replicas does.
     const bool ofOneSegment = !t.hasAxis(Axis::Segment) || slab_.isPer(Axis::Segment);
     s.hoisted.push_back(!t.follows(inner) && !(column && !ofOneSegment));
-    // Those of a step across channels are features of one group in one segment.
+    // Replicas of a step across channels are features of one group in one segment.
     s.shared.push_back(!t.hasAxis(across) &&
                        (isAcrossChannels() || (!t.hasAxis(Axis::Segment) && !t.hasAxis(Axis::Group))));
   }

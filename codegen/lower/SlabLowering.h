@@ -30,7 +30,7 @@ class SlabLowering {
   /// A sweep whose operands have been looked up once.
   struct SweepParts {
     SweepOp op;
-    /// Those of mates are behind the other reads.
+    /// Reads of mates are behind the others.
     llvm::SmallVector<TensorOp> reads, writes, partials;
     size_t firstMate = 0;
     bool turns() const { return firstMate < reads.size(); }

@@ -105,7 +105,7 @@ class Element {
   Nums gradientTerms(bool squares);
   Num dscale();  ///< the term of the sum, where parameters are elements
   Num dbias();
-  /// What a call writes beside y and dx: of a tensor that rows share, the term of its sum.
+  /// The outputs of a call beside y and dx. A tensor that rows share is a sum, of which this is a term.
   Num residualOut();
   Num dresidual();
   Num dgate();

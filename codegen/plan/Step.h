@@ -17,8 +17,9 @@ struct BackwardSums {
   Num g;   ///< sum G, times the scale if that is an element; absent from partials that do not have it
   Num gx;  ///< sum G x0, likewise
   Num xx;  ///< sum x0^2, only where needsSquares()
-  /// Of partials alone, where g and gx are sums of h and h x0: the valid rows of the batch; the rows that are
-  /// summed, where these are others; and the mean of x0^2, where xx is absent and no forward has saved it.
+  /// Present in sums of partials alone, whose g and gx are sums of h and h x0: the valid rows of the batch;
+  /// the rows that are summed, where these are others; and the mean of x0^2, where xx is absent and no
+  /// forward has saved it.
   Num count = {}, rows = {}, gamma = {};
 };
 

@@ -26,6 +26,10 @@ inline constexpr double kLargestWhole = 0x1p53;
 inline constexpr std::string_view kLargeNumber = "large_bytes", kStreamNumber = "stream_bytes";
 inline constexpr auto kThresholds = {kLargeNumber, kStreamNumber};
 
+/// Their defaults: calls whose x has at least `kLargeBytes` are large, and outputs of at least `kStreamBytes`
+/// pass the caches.
+inline constexpr double kLargeBytes = 8 << 20, kStreamBytes = 32 << 20;
+
 /// A threshold that no tensor reaches.
 inline constexpr double kNeverBytes = double(int64_t{1} << 62);
 

@@ -1,7 +1,7 @@
 // NumPy's .npy: one array in one file.
 //
-// Read and written: little-endian f8, f4, f2, i8 and u1, in C order; bool is read as u1.
-// All else is refused with a word on how to convert it.
+// Read and written: little-endian f8, f4, f2, i8 and u1, in C order; bool is read as u1, and codes of 8 bits
+// are written as i1. All else is refused with a word on how to convert it.
 #pragma once
 
 #include <cstdint>

@@ -178,7 +178,7 @@ std::vector<int64_t> RunCall::shapeOf(Tensor output, const normc_sizes& sizes) c
     if (planned_.kernel().block) leading.push_back(planned_.kernel().blocks(sizes.features));
     return leading;
   }
-  // Of the shape PerPair there are inputs alone.
+  // Only inputs have the shape PerPair.
   return shape == TensorShape::PerSegment ? std::vector{sizes.segments, sizes.features} : xShape_;
 }
 

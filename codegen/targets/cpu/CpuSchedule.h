@@ -16,11 +16,6 @@
 
 namespace normc::codegen::cpu {
 
-/// Calls whose x has at least this many bytes are large: they take `stream` rows in a step.
-constexpr double kLargeBytes = 8 << 20;
-/// Outputs of at least this many bytes are stored with non-temporal stores, unless the caller says otherwise.
-constexpr double kStreamBytes = 32 << 20;
-
 /// The number of features that choices assume for a kernel that serves any number of them.
 constexpr int64_t kUnknownFeatures = 1024;
 

@@ -8,7 +8,7 @@ namespace normc::codegen::cpu {
 static constexpr int64_t kShortWidth = 128;
 /// Up to this width several rows share the wait.
 static constexpr int64_t kNarrowWidth = 384;
-/// Of wider statistics one row is worked on alone.
+/// Rows of wider statistics are worked on one at a time.
 static constexpr int64_t kLongWidth = 16384;
 /// The bytes of x in the smallest task that is worth a thread if tasks leave sums per feature. Kernels that
 /// read x once may have half of that in a task of at least kTaskRows rows, without such sums a quarter.

@@ -54,7 +54,7 @@ struct Schedule {
                         ///< above 1 from sm_90 on
   int64_t hints = 0;    ///< the last access to an X-sized tensor is marked evict-first; 2: if it is a read
   int64_t hold = 0;     ///< steps of `rows` rows that a column keeps in registers; later rows are read again.
-                        ///< Of lines: 1 if scale and bias stay in shared memory for the rows of a task
+                     ///< In a line 1 means that scale and bias stay in shared memory for the rows of a task
   int64_t grid =
       1;  ///< blocks that share columns or a line in a cooperative launch, with a grid barrier over workspace
   int64_t shared =
