@@ -42,8 +42,15 @@ Values inputBackward(const Call& call, Values dh, Gradients& gradients) {
     if (added) gradients.add(kDresidual, at, dh[i]);
     if (!gated) return;
     const Gated gate = gateAt(call, at);
-    gradients.add(kDgate, at, rounded(dh[i] * rounded(call.input(kX, at) * gate.slope)));
-    dh[i] = rounded(dh[i] * gate.value);
+    // A gradient of h beyond the type of the statistics is an infinity in a kernel, which no gate makes
+    // finite.
+    const bool overflows = std::abs(dh[i].value) > call.largestValue();
+    const auto product = [&](Tracked factor) {
+      const Tracked result = rounded(dh[i] * factor);
+      return Tracked{result.value, overflows ? kAnything : result.magnitude};
+    };
+    gradients.add(kDgate, at, product(rounded(call.input(kX, at) * gate.slope)));
+    dh[i] = product(gate.value);
   });
   return dh;
 }

@@ -28,6 +28,9 @@ constexpr double kRounding = 0x1p-24;  ///< half an ulp of f32
 constexpr double kSmallestNormal = 0x1p-126;
 constexpr double kFlush = kSmallestNormal / kUnit;
 
+/// A magnitude that every value of f32 is within, finite or not, and that sums of many terms may have.
+constexpr double kAnything = 0x1p980;
+
 struct Tracked {
   double value = 0, magnitude = 0;
 };

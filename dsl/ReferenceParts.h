@@ -22,6 +22,7 @@
 
 #include "dsl/Reference.h"
 #include "dsl/ReferenceNumber.h"
+#include "dsl/Tolerance.h"
 
 namespace normc::reference {
 
@@ -77,6 +78,8 @@ class Call {
   }
   /// Returns the relative error that the tolerance grants.
   double unit() const { return wide_ ? kUnit * 0x1p-28 : kUnit; }
+  /// Returns the largest finite value of the type of the statistics.
+  double largestValue() const { return largest(wide_ ? DType::F64 : DType::F32); }
 
   bool hasState() const { return spec.running.has_value(); }
   /// True if the batch has no valid row: the step does not change the state.

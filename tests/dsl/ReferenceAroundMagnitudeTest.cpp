@@ -319,6 +319,26 @@ TEST(ReferenceAroundMagnitude, OfASumIsThatOfItsValue) {
   EXPECT_NEAR(h.magnitude[1], 3 * 9.0 / 8, 1e-9);
 }
 
+// The gradient of h is 5.4e38, an infinity in f32, though a gate makes it finite here.
+TEST(ReferenceAroundMagnitude, OfAProductWithAnInfinityOfTheKernelCoversIt) {
+  Spec spec = layerNorm();
+  spec.gate = Spec::Gate{.function = Activation::None, .before = true};
+  spec.residual = Spec::Residual{};
+  Layer layer(spec, {1, 1, 3});
+  layer.problem.data = layer.problem.params = DType::F32;
+  layer.call.gate = {0.01, 0.01, 0.01}, layer.call.residual = {1, 0, -1};
+  layer.forward({0, 0, 0});
+  layer.call.dresidualOut = {0, 3e38, 0};
+  const auto outputs = layer.backward({0, 3e38, 0}).outputs;
+  const Quantity& dx = outputs.at("dx");
+  EXPECT_NEAR(dx.value[1], 5.4e36, 1e35);
+  EXPECT_LT(dx.magnitude[0], 1e38);
+  EXPECT_TRUE(
+      compare(dx, {dx.value[0], HUGE_VAL, dx.value[2]}, toleranceOf(layer.problem, "dx", {1, 1, 3})).ok);
+  EXPECT_FALSE(
+      compare(dx, {HUGE_VAL, dx.value[1], dx.value[2]}, toleranceOf(layer.problem, "dx", {1, 1, 3})).ok);
+}
+
 TEST(ReferenceAroundMagnitude, IsNeverBelowTheValue) {
   for (const Spec& spec : specs()) {
     Layer layer(spec, kExtents);
