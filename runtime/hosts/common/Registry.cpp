@@ -217,7 +217,7 @@ void Registry::setThreads(normc_parallel_for parallelFor) {
 }
 
 /// Returns the plan of the package whose kernel is for the number of features, or of the first that serves
-/// it; `why` is the reason of the last that does not.
+/// it; `why` is the reason of one that does not, of one that has the entry if there is any.
 std::optional<Plan> Registry::State::find(const NormText& text, const Request& request,
                                           const std::string& problem, bool& exact, std::string& why) {
   std::optional<Plan> found;
@@ -245,7 +245,9 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
       if (!found || exact) found = std::move(plan);
       if (exact) break;
     } catch (const host::Error& error) {
-      why = error.what();
+      // A package without the entry says less than one whose kernels of it do not serve the request.
+      const std::string entry(kEntries[size_t(request.entry)]), reason = error.what();
+      if (why.empty() || why.find("has no " + entry + " of ") != why.npos) why = reason;
       if (error.status() != NORMC_NOT_FOUND && error.status() != NORMC_FAILED_PRECONDITION) throw;
     }
   }
@@ -301,7 +303,9 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
                              "; add it before the call");
   throw std::runtime_error(
       "no kernel serves " + problem + (why.empty() ? "" : ": " + why) +
-      (compiler.program.empty() ? "; install normc-compiler, which compiles it at first use" : ""));
+      (compiler.program.empty()
+           ? "; install normc-compiler (runtime/hosts/compiler of a clone), which compiles it at first use"
+           : ""));
 }
 
 const Prepared& Registry::prepared(std::string_view text, const Request& request) {

@@ -151,6 +151,12 @@ def test_a_norm_takes_as_many_dimensions_as_the_runtime():
         nt.Norm("layer_norm", 24)(x, torch.ones(3, dtype=torch.bool).reshape(*ones, 1, 3))
 
 
+def test_a_refusal_is_that_of_a_package_that_has_the_entry(no_compiler):
+    with pytest.raises(RuntimeError, match=r"no kernel serves power_norm:forward@f32\[\*x\*x64\]") as refused:
+        nt.Norm("power_norm", 64, layout="segments")(data_of((2, 3, 64)))
+    assert "has no forward of" not in str(refused.value)
+
+
 def test_layouts_are_the_same_norm():
     x = data_of((2, 5, 6, 64))
     last = nt.Norm("group_norm_segment", 64, options={"groups": 32}, layout="segments")
