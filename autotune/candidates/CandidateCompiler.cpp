@@ -28,7 +28,7 @@ CandidateCompiler::CandidateCompiler(const Landscape& landscape,
       folder_(folder),
       stop_(std::move(stop)) {}
 
-BuiltCandidate CandidateCompiler::compileOne(size_t point) const {
+BuiltCandidate CandidateCompiler::compile(size_t point) const {
   const Point& candidate = landscape_[point];
   BuiltCandidate made;
   for (const codegen::TargetPtr& target : generators_) {
@@ -58,7 +58,7 @@ std::vector<BuiltCandidate> CandidateCompiler::compile(const std::vector<size_t>
         made[i].failure = "it was interrupted before it was compiled", made[i].unavailable = true;
         continue;
       }
-      made[i] = compileOne(points[i]);
+      made[i] = compile(points[i]);
     }
   };
   std::vector<std::thread> threads;

@@ -18,13 +18,12 @@ class CandidateCompiler {
   CandidateCompiler(const Landscape&, const std::vector<codegen::TargetPtr>&, const Problem&,
                     const std::string& folder, std::function<bool()> stop);
 
-  /// Compiles in parallel on all processors. After a stop it compiles only the first; the others are
+  BuiltCandidate compile(size_t point) const;
+  /// Compiles all in parallel on all processors. After a stop it compiles only the first; the others are
   /// unavailable.
   std::vector<BuiltCandidate> compile(const std::vector<size_t>& points) const;
 
  private:
-  BuiltCandidate compileOne(size_t point) const;
-
   const Landscape& landscape_;
   const std::vector<codegen::TargetPtr>& generators_;
   const Problem& problem_;

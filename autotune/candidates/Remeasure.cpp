@@ -59,10 +59,10 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
                   how.session};
   setting.stamp = how.stamp, setting.quietPatience = how.quietPatience;
   const CandidateCompiler compiler(two, hardware.generators, problem, how.folder, how.stop);
-  LiveLab lab(two, setting,
-              {[&](const std::vector<size_t>& points) { return compiler.compile(points); }, how.stop,
-               Worker::besideThis(), &how.journal},
-              {});
+  LiveLab lab(
+      two, setting,
+      {[&](size_t point) { return compiler.compile(point); }, how.stop, Worker::besideThis(), &how.journal},
+      {});
   Remeasured again;
   Outcome outcome;
   const auto end = [&](std::string verdict, std::string reason = {}) {

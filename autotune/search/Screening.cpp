@@ -8,8 +8,7 @@
 namespace normc::tune {
 namespace {
 
-constexpr int kWidest = 5;        ///< multiples of SearchOptions::leaders whose neighbours are measured
-constexpr double kHopeful = 1.5;  ///< relative to the best prediction
+constexpr int kWidest = 5;  ///< multiples of SearchOptions::leaders whose neighbours are measured
 constexpr double kImproved = 0.995;
 constexpr size_t kAnnounced = 16;  ///< candidates that are announced beyond the current batch
 constexpr int kHeatRounds = 4;     ///< of the first heat

@@ -63,6 +63,10 @@ struct Outcome {
   double seconds = 0;
 };
 
+/// Up to this multiple of the best prediction a schedule is worth its time: chosen at random, and a
+/// neighbour.
+inline constexpr double kHopeful = 1.5;
+
 /// Runs the search to its end, its budget, or until the lab is stopped.
 Outcome search(const Landscape&, Lab&, const SearchOptions&);
 

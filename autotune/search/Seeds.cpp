@@ -9,7 +9,7 @@ namespace {
 
 /// Relative to the best prediction: up to kLikely another kind is likely to be as fast, up to kHopeful a
 /// random point is worth its time.
-constexpr double kLikely = 1.25, kHopeful = 1.5;
+constexpr double kLikely = 1.25;
 constexpr int kOtherFamily = 2;  ///< words in which two kinds differ that count as different ideas
 constexpr int kTries = 100;      ///< draws for a kind that is new, and as many for any
 

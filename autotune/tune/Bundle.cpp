@@ -280,16 +280,13 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   }
   setting.stamp = newStamp(known->records);
   LiveLab::Callbacks callbacks;
-  callbacks.make = [&](const std::vector<size_t>& points) {
-    std::vector<BuiltCandidate> made;
-    for (const size_t point : points) {
-      made.push_back(shipped.made[point]);
-      made.back().package = pathOf(point);
-      if (access(made.back().package.c_str(), R_OK) != 0)
-        made.back().failure = "cannot read " + made.back().package, made.back().unavailable = true;
-      else
-        requireOwnPackage(run_.folder, shipped.made[point], shipped.points[point], made.back().package);
-    }
+  callbacks.make = [&](size_t point) {
+    BuiltCandidate made = shipped.made[point];
+    made.package = pathOf(point);
+    if (access(made.package.c_str(), R_OK) != 0)
+      made.failure = "cannot read " + made.package, made.unavailable = true;
+    else
+      requireOwnPackage(run_.folder, shipped.made[point], shipped.points[point], made.package);
     return made;
   };
   callbacks.stop = run_.stop, callbacks.worker = run_.worker, callbacks.journal = &journal_;

@@ -66,7 +66,7 @@ void MakeAhead::work(bool always) {
     lock.unlock();
     changed_.notify_all();
     try {
-      promise.set_value(make_({point}).at(0));
+      promise.set_value(make_(point));
     } catch (...) {
       promise.set_exception(std::current_exception());
     }

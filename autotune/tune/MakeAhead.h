@@ -26,9 +26,9 @@ struct BuiltCandidate {
 
 class MakeAhead {
  public:
-  using Make = std::function<std::vector<BuiltCandidate>(const std::vector<size_t>&)>;
+  using Make = std::function<BuiltCandidate(size_t point)>;
 
-  /// `make`: returns candidates; called by several threads at once. `always`: threads that work at any time.
+  /// `make`: called by several threads at once. `always`: threads that work at any time.
   /// `whileWaiting`: threads that begin a candidate only while take() waits, since the measured program needs
   /// their processors.
   MakeAhead(Make make, int always, int whileWaiting);

@@ -14,6 +14,7 @@
 
 #include "autotune/measure/Policy.h"
 #include "autotune/tune/Bundle.h"
+#include "autotune/tune/Choose.h"
 #include "autotune/tuner/normc_tuner.h"
 #include "dsl/Library.h"
 #include "dsl/Problem.h"
@@ -142,9 +143,7 @@ normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request
   NORMC_TRY(canonical(tuner, request.problem, wanted));
   const std::string& text = wanted.text;
   const tune::Shipped* nearest = nullptr;
-  const auto away = [&](const tune::Shipped& s) {
-    return std::fabs(std::log2(double(s.setting.task.rows)) - std::log2(double(request.rows)));
-  };
+  const auto away = [&](const tune::Shipped& s) { return tune::octaves(s.setting.task.rows, request.rows); };
   for (const tune::Shipped& shipped : tuner.bundle->tasks())
     if (shipped.setting.task.problem.text() == text && (!nearest || away(shipped) < away(*nearest)))
       nearest = &shipped;
@@ -218,7 +217,7 @@ normc_status normc_tuner_open(const char* folder, const normc_tuner_options* opt
       auto made = std::make_unique<normc_tuner>();
       tune::BundleRun& run = made->run;
       run.folder = absolute(folder),
-      run.records = read.records ? absolute(read.records) : run.folder + "/results.jsonl";
+      run.records = read.records ? absolute(read.records) : run.folder + "/" + tune::kResultsFile;
       if (read.cuda_library) run.cudaLibrary = read.cuda_library;
       if (run.cudaLibrary.find('/') != run.cudaLibrary.npos) run.cudaLibrary = absolute(run.cudaLibrary);
       NORMC_TRY(findWorker(read.worker, run.worker));

@@ -15,17 +15,12 @@ Finding findingOf(const Thread& t, Fault fault, std::string what, uint32_t site)
   return finding;
 }
 
-static Dim3 unfold(uint64_t linear, const Dim3& shape) {
-  return {uint32_t(linear % shape.x), uint32_t(linear / shape.x % shape.y),
-          uint32_t(linear / shape.x / shape.y)};
-}
-
 std::string nameOfThread(const Run& run, uint32_t number) {
   uint32_t order = run.orderOf(number), index = (number - run.firstThread) % run.stride;
   auto threads = uint32_t(run.launch.block.count());
   std::string of = index < threads ? "" : index < 2 * threads ? "a copy begun by " : "a bulk copy of ";
-  std::string text = of + "block " + unfold(run.blockAt[order], run.launch.grid).text();
-  if (index < 2 * threads) text += " thread " + unfold(index % threads, run.launch.block).text();
+  std::string text = of + "block " + run.launch.grid.at(run.blockAt[order]).text();
+  if (index < 2 * threads) text += " thread " + run.launch.block.at(index % threads).text();
   return text;
 }
 

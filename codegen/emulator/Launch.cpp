@@ -53,11 +53,6 @@ static llvm::Error check(const Entry& entry, const Launch& launch) {
 
 //===-- Setting up ------------------------------------------------------------------------===//
 
-static Dim3 unfold(uint64_t linear, const Dim3& shape) {
-  return {uint32_t(linear % shape.x), uint32_t(linear / shape.x % shape.y),
-          uint32_t(linear / shape.x / shape.y)};
-}
-
 static void create(Run& run, Block& block, Cluster& cluster, uint32_t rank) {
   const Entry& entry = run.entry;
   block.run = &run;
@@ -120,7 +115,7 @@ static void begin(Run& run, Block& block, uint32_t order, const Dim3& inCluster)
     Thread& t = block.threads[i];
     t = Thread();
     t.sreg = sreg;
-    Dim3 place = unfold(i, run.launch.block);
+    Dim3 place = run.launch.block.at(i);
     t.sreg[Tid] = place.x, t.sreg[Tid + 1] = place.y, t.sreg[Tid + 2] = place.z;
     t.lane = t.sreg[Laneid] = i % 32;
     t.sreg[Warpid] = i / 32;
@@ -160,9 +155,9 @@ static void runTogether(Run& run, std::span<const uint32_t> clusters) {
     cluster.passed.reset();
     cluster.waiting.clear();
     cluster.threads = uint32_t(c.count() * run.launch.block.count());
-    Dim3 at = unfold(clusters[i], shape);
+    Dim3 at = shape.at(clusters[i]);
     for (uint32_t rank = 0; rank < c.count(); ++rank) {
-      Dim3 in = unfold(rank, c);
+      Dim3 in = c.at(rank);
       Block& block = *cluster.blocks[rank];
       block.index = {at.x * c.x + in.x, at.y * c.y + in.y, at.z * c.z + in.z};
       run.blockAt[run.begun] = block.index.x + g.x * (block.index.y + g.y * block.index.z);

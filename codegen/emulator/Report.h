@@ -13,6 +13,10 @@ struct Dim3 {
   uint32_t x = 1, y = 1, z = 1;
 
   uint64_t count() const { return uint64_t(x) * y * z; }
+  /// Returns the coordinates of the element with this number; x runs fastest.
+  Dim3 at(uint64_t number) const {
+    return {uint32_t(number % x), uint32_t(number / x % y), uint32_t(number / x / y)};
+  }
   bool operator==(const Dim3&) const = default;
   std::string text() const;  ///< e.g. `(3, 0, 0)`
 };

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "runtime/abi/kernel.h"
@@ -77,6 +78,11 @@ struct Factor {
   }
   bool operator==(const Factor&) const = default;
 };
+/// Returns the word of a kind in manifests and messages; a phase stands behind that of Chunks.
+constexpr std::string_view name(Factor::Kind kind) {
+  constexpr std::string_view kNames[] = {"", "segments", "rows", "features", "chunks"};
+  return kNames[kind];
+}
 inline constexpr Factor kSegments{Factor::Segments, 0}, kRows{Factor::Rows, 0},
     kFeatures{Factor::Features, 0};
 /// Returns the number of chunks of a phase.

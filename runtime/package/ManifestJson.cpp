@@ -25,14 +25,12 @@ std::string_view nameOf(Enum value) {
   return name(value);
 }
 
-constexpr std::string_view kSizeNames[] = {"", "segments", "rows", "features", "chunks."};  // by Factor::Kind
-
 /// Returns the factor of a name. ManifestRules.h checks whether such a size is legal at its place.
 std::optional<Factor> factorNamed(std::string_view text) {
   for (const Factor factor : {kSegments, kRows, kFeatures})
-    if (text == kSizeNames[factor.kind]) return factor;
+    if (text == name(factor.kind)) return factor;
   for (size_t phase = 0; phase < kMaxPhases; ++phase)
-    if (text == std::string(kSizeNames[Factor::Chunks]) + std::to_string(phase)) return chunksOf(phase);
+    if (text == std::string(name(Factor::Chunks)) + "." + std::to_string(phase)) return chunksOf(phase);
   return std::nullopt;
 }
 
@@ -224,8 +222,8 @@ class Writing {
   }
   static JsonValue json(const Factor& factor) {
     if (factor.kind == Factor::Fixed) return {factor.value};
-    const std::string phase = factor.kind == Factor::Chunks ? std::to_string(factor.value) : "";
-    return {std::string(kSizeNames[factor.kind]) + phase};
+    const std::string phase = factor.kind == Factor::Chunks ? "." + std::to_string(factor.value) : "";
+    return {std::string(package::name(factor.kind)) + phase};
   }
   template <typename T>
   static JsonValue json(const std::optional<T>& v) {

@@ -36,9 +36,7 @@ constexpr Tensor kIgnoredByOlder[] = {kX, kScale, kBias};
 std::string text(const Shape& shape) {
   std::string text;
   for (const Factor& factor : shape)
-    text += (text.empty() ? "[" : ", ") + std::string(factor == kSegments ? "segments"
-                                                      : factor == kRows   ? "rows"
-                                                                          : "features");
+    text += (text.empty() ? "[" : ", ") + std::string(package::name(factor.kind));
   return text + "]";
 }
 

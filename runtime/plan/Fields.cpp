@@ -84,14 +84,13 @@ void initialize(const std::vector<Field>& fields, const Sizes& sizes, void* memo
 }
 
 std::string signature(const std::vector<Field>& fields) {
-  static constexpr const char* sizes[] = {"", "segments", "rows", "features", "chunks"};
   std::string text;
   for (const Field& field : fields) {
     text += (text.empty() ? "" : ", ") + field.name + ":" + std::string(name(field.type)) + "[";
     for (size_t i = 0; i < field.shape.size(); ++i) {
       if (i) text += "x";
       text += field.shape[i].kind == Factor::Fixed ? std::to_string(field.shape[i].value)
-                                                   : sizes[field.shape[i].kind];
+                                                   : std::string(package::name(field.shape[i].kind));
     }
     text += "]";
   }

@@ -12,15 +12,15 @@ constexpr double kForever = 1e9;
 
 /// Makes candidates named after their points, and remembers the order.
 struct Maker {
-  std::vector<BuiltCandidate> operator()(const std::vector<size_t>& points) {
+  BuiltCandidate operator()(size_t point) {
     std::unique_lock lock(mutex);
     open.wait(lock, [&] { return !closed; });
-    for (const size_t point : points) order.push_back(point);
-    if (points.at(0) == fails) throw std::runtime_error("it cannot be made");
-    return {{std::to_string(points.at(0)), "object"}};
+    order.push_back(point);
+    if (point == fails) throw std::runtime_error("it cannot be made");
+    return {std::to_string(point), "object"};
   }
   MakeAhead::Make function() {
-    return [this](const std::vector<size_t>& points) { return (*this)(points); };
+    return [this](size_t point) { return (*this)(point); };
   }
   std::mutex mutex;
   std::condition_variable open;

@@ -77,11 +77,7 @@ Setting WildTest::setting() {
 
 LiveLab::Callbacks WildTest::callbacks(const Landscape& landscape, Journal* journal) const {
   LiveLab::Callbacks callbacks;
-  callbacks.make = [this, &landscape](const std::vector<size_t>& points) {
-    std::vector<BuiltCandidate> all;
-    for (const size_t point : points) all.push_back(made(landscape[point].schedule, planted_));
-    return all;
-  };
+  callbacks.make = [this, &landscape](size_t point) { return made(landscape[point].schedule, planted_); };
   callbacks.worker = NORMC_WORKER;
   callbacks.journal = journal;
   return callbacks;

@@ -42,10 +42,10 @@ TEST_F(Wild, TheSameCodeIsTriedOnce) {
   const Setting where = setting();
   Journal journal(folder_ + "/db.jsonl");
   LiveLab::Callbacks sameCode = callbacks(landscape, &journal);
-  sameCode.make = [make = sameCode.make](const std::vector<size_t>& points) {
-    std::vector<BuiltCandidate> all = make(points);
-    for (BuiltCandidate& one : all) one.object = "one";
-    return all;
+  sameCode.make = [make = sameCode.make](size_t point) {
+    BuiltCandidate one = make(point);
+    one.object = "one";
+    return one;
   };
   LiveLab lab(landscape, where, sameCode, {});
   ASSERT_EQ(screenOne(lab, 0).status, Status::Ok);

@@ -28,11 +28,7 @@ void measure(tune::Journal& journal, bool decides) {
   const tune::Landscape landscape({{"hand", "one", 1, {0, 0}}, {"hand", "two", 2, {0, 1}}}, 0);
   const tune::Setting set = setting();
   tune::LiveLab::Callbacks callbacks;
-  callbacks.make = [](const std::vector<size_t>& points) {
-    std::vector<tune::BuiltCandidate> made;
-    for (const size_t point : points) made.push_back({"p.npk", std::to_string(point)});
-    return made;
-  };
+  callbacks.make = [](size_t point) { return tune::BuiltCandidate{"p.npk", std::to_string(point)}; };
   callbacks.worker = NORMC_REPLAY_WORKER, callbacks.journal = &journal;
   tune::LiveLab lab(landscape, set, callbacks, {});
   tune::Outcome outcome;

@@ -150,8 +150,8 @@ class Tuning {
     };
     tune::LiveLab lab(
         landscape, setting,
-        {[&](const std::vector<size_t>& points) { return compiler.compile(points); },
-         [&] { return interrupt.requested(); }, tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
+        {[&](size_t point) { return compiler.compile(point); }, [&] { return interrupt.requested(); },
+         tune::Worker::besideThis(), journal_ ? &*journal_ : nullptr},
         flags_.fresh ? std::map<size_t, tune::Screened>{}
                      : tune::rememberedFrom(landscape, known_.records, setting));
     Tuned tuned{.task = t.task,
