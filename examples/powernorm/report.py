@@ -7,12 +7,13 @@ import pathlib
 import sys
 
 import machine
+import schedule
 import tables
 from evidence import DESIGN, Data, interval
 from findings import Finding, all_findings
 from plots import plots
 from rawdata import read
-from settings import TITLES
+from settings import TITLES, config_from
 
 
 def translation(translated, mixed, columns):
@@ -105,6 +106,28 @@ def claims(*parts):
     ]
 
 
+def lacking(folder):
+    """Returns which comparisons of the settings have no run yet, as "task: norm placement tokens"."""
+    config, found = config_from(machine.read(folder)["config"]), []
+    for task, name in schedule.FILES.items():
+        runs = {tuple(row[key] for key in ("experiment", "norm", "placement", "tokens")) for row in read(folder / f"{name}.csv")}
+        for experiment, norm, placement, batch in schedule.compared(config, task):
+            tokens = schedule.tokens_of(config, task, batch)
+            if (experiment, norm, placement, tokens) not in runs:
+                found.append(f"{task}: {norm} {placement} {tokens}")
+    return found
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    if machine.read(folder) is None:
+        sys.exit(f"report.py: {folder} has no machine.json, which experiment.py writes")
+    if missing := lacking(folder):
+        sys.exit(f"report.py: {folder} lacks runs of {len(missing)} comparisons, first {missing[0]}; "
+                 f"{machine.read(folder)['command']} with this folder goes on")
+    write(folder)
+
+
 def write(folder):
     data = Data(*(read(folder / f"{name}.csv") for name in ("runs", "statistics", "theory", "cost")))
     others = ("translation", "mixed", "images")
@@ -149,4 +172,4 @@ def write(folder):
 
 
 if __name__ == "__main__":
-    write(pathlib.Path(sys.argv[1]))
+    main()

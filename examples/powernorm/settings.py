@@ -61,6 +61,12 @@ class Config:
     images: Images
 
 
+def config_from(values):
+    """Returns the Config of a machine.json."""
+    parts = {"translation": Translation(**values["translation"]), "images": Images(**values["images"])}
+    return Config(**{**values, **parts})
+
+
 FORMS = {
     # about 20 minutes on one core
     "quick": Config(

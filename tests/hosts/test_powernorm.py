@@ -251,6 +251,17 @@ def test_a_second_call_goes_on_and_more_seeds_add_theirs(copied):
     assert "runs.csv (18 rows), translation.csv (12 rows), mixed.csv (20 rows), images.csv (1 row)." in told[1]
 
 
+def test_a_folder_without_all_runs_has_no_report(copied):
+    path = copied / "mixed.csv"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("main,pn,")))
+    said = subprocess.run([sys.executable, EXAMPLE / "report.py", copied], capture_output=True, text=True)
+    assert said.returncode == 1 and "lacks runs of 1 comparisons, first mixed: pn post" in said.stderr, said.stderr
+    (copied / "machine.json").unlink()
+    said = subprocess.run([sys.executable, EXAMPLE / "report.py", copied], capture_output=True, text=True)
+    assert said.stderr == f"report.py: {copied} has no machine.json, which experiment.py writes\n"
+
+
 def test_data_of_other_settings_are_refused(tmp_path):
     def begins(**changes):
         config = dataclasses.replace(FORMS["smoke"], **changes)
