@@ -395,9 +395,7 @@ TEST_F(Wild, APathThatIsNotUtf8IsSaid) {
   const Landscape landscape = landscapeOf({"right"});
   const Setting where = setting();
   LiveLab::Callbacks odd = callbacks(landscape);
-  odd.make = [](const std::vector<size_t>&) {
-    return std::vector<BuiltCandidate>{{"/tmp/\xff/0.npk", "object"}};
-  };
+  odd.make = [](size_t) { return BuiltCandidate{"/tmp/\xff/0.npk", "object"}; };
   LiveLab lab(landscape, where, odd, {});
   try {
     lab.screen({0});
