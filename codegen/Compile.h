@@ -28,11 +28,25 @@ struct PassText {
 /// Returns LLVM IR as text.
 std::string textOf(const llvm::Module&);
 
+/// A program that makes machine code from PTX: ptxas of some release of the CUDA Toolkit.
+struct Assembler {
+  std::string program;  ///< its path
+  std::string release;  ///< "12.4"; empty: unknown
+};
+
+/// Whether and how PTX becomes a cubin. Kernels of CPUs do not use it.
+struct CubinOptions {
+  bool make = true;
+  /// The first that can assembles a kernel; empty: the ptxas that `cuda::findPtxas` returns.
+  std::vector<Assembler> assemblers = {};
+};
+
 /// One compiled kernel and its entry in a package's manifest, without the indices of its blobs and norm.
 struct CompiledKernel {
   std::string object;      ///< relocatable code of a CPU
   std::string ptx, cubin;  ///< code of a GPU; the cubin is empty if ptxas failed
-  std::string note;        ///< why there is no cubin
+  std::string assembled;   ///< the release of the ptxas that made the cubin; empty: unknown, or no cubin
+  std::string note;        ///< why there is no cubin, though one was to be made
   package::Kernel manifest;
 };
 

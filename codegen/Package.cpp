@@ -3,11 +3,13 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <tuple>
 
 #include "dsl/Print.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace normc::codegen {
@@ -83,9 +85,20 @@ static std::vector<size_t> sameCode(const std::vector<Job>& jobs) {
   return first;
 }
 
-static llvm::Expected<CompiledKernel> compiled(const Job& job, const std::string& symbol) {
+static llvm::Expected<CompiledKernel> compiled(const Job& job, const std::string& symbol,
+                                               const CubinOptions& cubin) {
   auto schedule = job.target->bind(job.problem, job.schedule);
-  return schedule ? (*schedule)->compile(symbol) : schedule.takeError();
+  return schedule ? (*schedule)->compile(symbol, cubin) : schedule.takeError();
+}
+
+/// Returns the programs that made the kernels, with versions: of ptxas each release that made a cubin.
+static std::map<std::string, std::string> producerOf(llvm::ArrayRef<CompiledKernel> kernels) {
+  std::map<std::string, std::string> producer{{"normc", NORMC_VERSION_TEXT}, {"llvm", LLVM_VERSION_STRING}};
+  std::set<std::string> releases;
+  for (const CompiledKernel& kernel : kernels)
+    if (!kernel.assembled.empty()) releases.insert(kernel.assembled);
+  if (!releases.empty()) producer["ptxas"] = llvm::join(releases, " and ");
+  return producer;
 }
 
 llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const PackageOptions& options) {
@@ -102,7 +115,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
         if (options.progress) options.progress(++done, jobs.size(), jobs[i]);
         continue;
       }
-      auto kernel = compiled(jobs[i], "k" + std::to_string(i));
+      auto kernel = compiled(jobs[i], "k" + std::to_string(i), options.cubins);
       std::lock_guard lock(mutex);
       if (!kernel) {
         if (failure)
@@ -124,7 +137,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
   for (std::thread& t : threads) t.join();
   if (failure) return failure;
 
-  package::Writer writer({{"normc", NORMC_VERSION_TEXT}, {"llvm", LLVM_VERSION_STRING}});
+  package::Writer writer(producerOf(kernels));
   std::map<llvm::StringRef, size_t> linked;
   for (const Job& job : jobs) {
     const Target& target = *job.target;
@@ -150,7 +163,7 @@ llvm::Expected<std::string> buildPackage(const std::vector<Job>& jobs, const Pac
       kernel.blob = linked.at(target);
     } else {
       kernel.blob = writer.addBlob(made.ptx, "ptx", target);
-      if (!made.cubin.empty() && !options.ptxOnly) kernel.cubin = writer.addBlob(made.cubin, "cubin", target);
+      if (!made.cubin.empty()) kernel.cubin = writer.addBlob(made.cubin, "cubin", target);
     }
     writer.addKernel(std::move(kernel));
   }

@@ -36,8 +36,8 @@ void addFallbacks(std::vector<Job>&);
 void separateCores(std::vector<Job>&);
 
 struct PackageOptions {
-  unsigned threads = 0;  ///< 0: all processors
-  bool ptxOnly = false;  ///< no cubin beside PTX, for a small package whose PTX the driver compiles
+  unsigned threads = 0;      ///< 0: all processors
+  CubinOptions cubins = {};  ///< without them a package is small, and the driver compiles its PTX
   /// Called after each kernel, by one thread at a time.
   std::function<void(size_t done, size_t total, const Job&)> progress;
   /// Called with a note for the user about a kernel that was made, e.g. that ptxas was missing.

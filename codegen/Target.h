@@ -45,7 +45,7 @@ class BoundSchedule {
   virtual llvm::Expected<std::string> emit(llvm::StringRef stage) const = 0;
   /// Runs the passes of MLIR and returns all of them in order, those named in `shown` with a text.
   virtual llvm::Expected<std::vector<PassText>> passes(llvm::ArrayRef<std::string> shown) const = 0;
-  virtual llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol) const = 0;
+  virtual llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol, const CubinOptions& = {}) const = 0;
 };
 
 /// A target and one problem. It caches what schedules of the problem share, so one thread at a time may use

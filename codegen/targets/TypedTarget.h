@@ -57,8 +57,8 @@ class TypedTarget : public BoundTarget, public std::enable_shared_from_this<Boun
     llvm::Expected<std::vector<PassText>> passes(llvm::ArrayRef<std::string> shown) const override {
       return bound_->passes(schedule_, shown);
     }
-    llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol) const override {
-      return bound_->compile(schedule_, symbol);
+    llvm::Expected<CompiledKernel> compile(llvm::StringRef symbol, const CubinOptions& cubin) const override {
+      return bound_->compile(schedule_, symbol, cubin);
     }
 
    private:

@@ -44,7 +44,7 @@ class CudaRun : public CommandTest {
     const auto schedule =
         llvm::cantFail(codegen::cuda::parseSchedule(target->bind(problem)->defaults()[0].schedule));
     const auto kernel = llvm::cantFail(codegen::cuda::compileKernel(
-        problem, schedule, llvm::cantFail(codegen::cuda::findArch("sm_80")), "k0", {.assemble = false}));
+        problem, schedule, llvm::cantFail(codegen::cuda::findArch("sm_80")), "k0", {.make = false}));
     std::vector<emulator::EmulatedDriver::Operand> operands;
     for (const package::Operand& o : kernel.manifest.operands) operands.push_back({o.name, true, true});
     driver_->add(kernel.ptx, llvm::cantFail(emulator::Program::compile(kernel.ptx)), operands);

@@ -56,6 +56,22 @@ TEST_P(CudaRefuses, AndWritesNothing) {
 INSTANTIATE_TEST_SUITE_P(
     All, CudaRefuses,
     testing::Values(
+        WrongCuda{
+            {kLayer, "--target", "sm_90", "--ptxas", "/none"},
+            "--ptxas is '/none': no program that can be run\n  hint: e.g. --ptxas /usr/local/cuda/bin/ptxas"},
+        WrongCuda{
+            {kLayer, "--target", "sm_90", "--ptxas", "/bin/true"},
+            "--ptxas is '/bin/true': it is not ptxas: --version does not name a release of the CUDA Toolkit"},
+        WrongCuda{{kLayer, "--target", "sm_90", "--ptxas", "/none", "--ptx-only"},
+                  "--ptx-only and --ptxas exclude each other\n  hint: cubins are made by ptxas"},
+        WrongCuda{{kLayer, "--target", "x86-64-v3", "--ptxas", "/none"},
+                  "--ptxas is for GPUs, and no --target is one\n  hint: add a GPU, e.g. --target sm_90, or "
+                  "leave it "
+                  "out"},
+        WrongCuda{{kLayer, "--target", "sm_90", "--ptxas", "/none", "--emit", "sass"},
+                  "--ptxas is for packages\n  hint: --emit sass takes the ptxas that is found first: put "
+                  "another one "
+                  "first on the PATH"},
         WrongCuda{{kLayer, "--target", "sm_70"}, "sm_70 is older than sm_80, the first with bf16"},
         WrongCuda{{kLayer, "--target", "sm_999"}, "this LLVM does not know sm_999"},
         WrongCuda{{kLayer, "--target", "sm_x"}, "no architecture 'sm_x'; legal: sm_80, sm_90, sm_100"},
@@ -103,6 +119,8 @@ TEST_F(Cuda, InspectShowsTargetAndCode) {
   // ptxas need not be here; where it was, its findings are shown.
   const bool assembled = kernel.contains("cubin") && !kernel["cubin"].is_null();
   EXPECT_EQ(o.out.find("registers") != o.out.npos, assembled);
+  EXPECT_EQ(o.out.find(", ptxas 1") != o.out.npos, assembled)
+      << "its release, behind those of normc and LLVM";
 
   package("p.npk", {kLayer, "--target", "sm_90", "--ptx-only"});
   const auto ptx = normc({"inspect", "p.npk", "--json"}).json()["manifest"]["kernels"][0];

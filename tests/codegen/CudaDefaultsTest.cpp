@@ -203,7 +203,7 @@ TEST(CudaSchedule, ReadingAheadGivesAForwardFewTasks) {
   const Problem problem = problemOf("rms_norm:forward@bf16[*x4096]");
   const auto tasks = [&](const char* schedule) {
     auto kernel = compileKernel(problem, llvm::cantFail(parseSchedule(schedule)), archOf("sm_90"), "k",
-                                {.assemble = false});
+                                {.make = false});
     EXPECT_TRUE(bool(kernel));
     return kernel->manifest.phases[0].maxChunks;
   };

@@ -17,8 +17,7 @@ std::vector<Launched> launchesOf(const char* text, const char* arch) {
   const Problem problem = *parseProblem(text, findNorm);
   const cuda::Arch found = llvm::cantFail(cuda::findArch(arch));
   const auto schedule = cuda::defaultSchedule(problem, found, legalStrategies(problem).front());
-  const CompiledKernel kernel =
-      llvm::cantFail(compileKernel(problem, schedule, found, "k", {.assemble = false}));
+  const CompiledKernel kernel = llvm::cantFail(compileKernel(problem, schedule, found, "k", {.make = false}));
   std::vector<Launched> list;
   for (const package::Phase& phase : kernel.manifest.phases)
     for (const std::string& symbol : {phase.symbol, phase.unaligned.value_or("")}) {

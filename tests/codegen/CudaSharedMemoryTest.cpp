@@ -38,7 +38,7 @@ TEST_P(CudaSharedMemory, OfAnEntryIsWhatWasCountedAtMost) {
   const Schedule schedule = llvm::cantFail(parseSchedule(GetParam().schedule));
   const KernelTraits traits = traitsOf(problem, schedule.strategy);
   const int64_t counted = staticBytes(traits, schedule);
-  auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+  auto kernel = compileKernel(problem, schedule, arch, "k", {.make = false});
   ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
   int64_t most = 0;
   for (const package::Phase& phase : kernel->manifest.phases) {

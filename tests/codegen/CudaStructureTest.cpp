@@ -127,7 +127,7 @@ void forKernels(const Case& c, Check check) {
     for (const Candidate& candidate : llvm::cantFail(findTarget(c.arch))->bind(*problem)->defaults()) {
       const auto schedule = llvm::cantFail(cuda::parseSchedule(candidate.schedule));
       SCOPED_TRACE(problem->text() + " " + schedule.text() + " " + c.arch);
-      auto kernel = compileKernel(*problem, schedule, arch, "k", {.assemble = false});
+      auto kernel = compileKernel(*problem, schedule, arch, "k", {.make = false});
       ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
       check(*kernel, schedule, arch);
     }
@@ -219,7 +219,7 @@ TEST(CudaEntries, ForAnyAlignmentMakeWholeAccessesWhereRunsCanBePeeled) {
   auto widths = [&](const char* text, const char* kind) {
     const Problem problem = problemOf(text);
     const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
-    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.make = false});
     EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     const auto& phases = kernel->manifest.phases;
     const package::Phase& apply =
@@ -244,7 +244,7 @@ TEST(CudaEntries, TellCachesWhatIsNotReadAgain) {
     const Problem problem = problemOf(text);
     auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
     schedule.hints = hints;
-    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.make = false});
     EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     std::map<std::string, std::string> texts;
     for (const package::Phase& phase : kernel->manifest.phases)
@@ -276,7 +276,7 @@ std::string ptxOf(const char* text, const char* schedule = nullptr) {
       compileKernel(problem,
                     schedule ? llvm::cantFail(cuda::parseSchedule(schedule))
                              : cuda::defaultSchedule(problem, arch, legalStrategies(problem).front()),
-                    arch, "k", {.assemble = false});
+                    arch, "k", {.make = false});
   EXPECT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
   return kernel->ptx;
 }
@@ -403,7 +403,7 @@ TEST(CudaAhead, CopiesWholeAccessesWaitsOnceAStepAndSpillsNothing) {
       if (schedule.cluster > 1 && !arch.clusters()) continue;
       ASSERT_EQ(cuda::whyIllegal(cuda::traitsOf(problem, schedule.strategy), schedule, arch).value_or(""), "")
           << name;
-      auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+      auto kernel = compileKernel(problem, schedule, arch, "k", {.make = false});
       ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
       const package::Phase& phase = kernel->manifest.phases[0];
       EXPECT_GT(phase.launch->shared, 0);
@@ -431,8 +431,8 @@ TEST(CudaShared, CopiesWholeAccessesWaitsOnceAStepAndReadsThemThere) {
     const cuda::Arch arch = llvm::cantFail(cuda::findArch(name));
     const auto schedule = llvm::cantFail(
         cuda::parseSchedule("resident,threads=512,team=512,vector=8,tile=1,chunks=108,blocks=1,shared=3"));
-    auto kernel = compileKernel(problemOf("layer_norm:backward@bf16[*x16384]"), schedule, arch, "k",
-                                {.assemble = false});
+    auto kernel =
+        compileKernel(problemOf("layer_norm:backward@bf16[*x16384]"), schedule, arch, "k", {.make = false});
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     const package::Phase& phase = kernel->manifest.phases[0];
     EXPECT_EQ(phase.launch->shared, 3 * 512 * (2 * 16 + 2 * 32)) << "x, dy and two sums in f32";
@@ -455,7 +455,7 @@ TEST(CudaClusters, MeetOnceForTheSumsOfASweepWithoutABarrier) {
     const auto schedule = cuda::defaultSchedule(problem, arch, legalStrategies(problem).front());
     SCOPED_TRACE(text + (" " + schedule.text()));
     EXPECT_GT(schedule.cluster, 1);
-    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.make = false});
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     EXPECT_EQ(kernel->manifest.phases[0].launch->cluster, schedule.cluster);
     checkClusters(*kernel,
@@ -509,7 +509,7 @@ TEST_P(CudaGrids, StayInRegistersAndMeetByLoadsAndStores) {
     auto schedule = most;
     schedule.hold = hold;
     SCOPED_TRACE(problem.text() + " " + schedule.text() + " " + g.arch);
-    auto kernel = compileKernel(problem, schedule, arch, "k", {.assemble = false});
+    auto kernel = compileKernel(problem, schedule, arch, "k", {.make = false});
     ASSERT_TRUE(bool(kernel)) << llvm::toString(kernel.takeError());
     checkPtx(*kernel, schedule, arch);
     ASSERT_EQ(kernel->manifest.phases.size(), 1u);

@@ -42,7 +42,7 @@ struct Census {
   void count(const Problem& problem, const cuda::Schedule& schedule, const cuda::Arch& arch) {
     Time begin = Time::now();
     const CompiledKernel kernel =
-        llvm::cantFail(compileKernel(problem, schedule, arch, "k", {.assemble = false}));
+        llvm::cantFail(compileKernel(problem, schedule, arch, "k", {.make = false}));
     ptx.push_back(Time::now().since(begin));
     if (!cubins) return;
     begin = Time::now();

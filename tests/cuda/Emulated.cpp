@@ -74,7 +74,7 @@ static void prepare(Emulated& e, const Problem& problem, const codegen::cuda::Sc
   if (!driver) return void(e.error = llvm::toString(driver.takeError()));
   e.driver = std::move(*driver);
   e.driver->guardBytes = 256;  // as the gate's buffers have them
-  auto kernel = codegen::cuda::compileKernel(problem, schedule, arch, "k", {.assemble = false});
+  auto kernel = codegen::cuda::compileKernel(problem, schedule, arch, "k", {.make = false});
   if (!kernel) return void(e.error = llvm::toString(kernel.takeError()));
   std::string code = kernel->ptx;
   if (damage.code) damage.code(code);

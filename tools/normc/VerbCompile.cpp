@@ -7,6 +7,7 @@
 #include "autotune/candidates/Selection.h"
 #include "autotune/tune/Interrupt.h"
 #include "codegen/Package.h"
+#include "codegen/targets/cuda/Ptxas.h"
 #include "codegen/targets/halide/HalideTarget.h"
 #include "runtime/abi/Isa.h"
 #include "tools/normc/Cli.h"
@@ -24,7 +25,7 @@ using codegen::Job;
 
 struct CompileFlags {
   RequestFlags request;
-  std::vector<std::string> targets{"host"}, printAfter;
+  std::vector<std::string> targets{"host"}, printAfter, ptxas;
   std::string schedule, emit, output, records, generator = "mlir";
   int64_t threads = 0;
   bool ptxOnly = false;
@@ -198,12 +199,13 @@ void report(const std::vector<Job>& jobs, const std::string& file, bool byRecord
 }
 
 /// The bytes of the package; leaves the program on Ctrl-C.
-std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Output& out) {
+std::string build(const std::vector<Job>& jobs, const CompileFlags& flags,
+                  const codegen::CubinOptions& cubins, Output& out) {
   const tune::Interrupt interrupt;
   Progress progress(out, "compiling", int64_t(jobs.size()));
   codegen::PackageOptions options;
   options.threads = unsigned(std::min<int64_t>(flags.threads, UINT32_MAX));
-  options.ptxOnly = flags.ptxOnly;
+  options.cubins = cubins;
   options.progress = [&](size_t done, size_t total, const Job& job) {
     if (interrupt.requested()) {
       progress.clear();
@@ -221,6 +223,35 @@ std::string build(const std::vector<Job>& jobs, const CompileFlags& flags, Outpu
   return valueOf(codegen::buildPackage(jobs, options), ExitCode::Refused);
 }
 
+/// What --ptx-only and --ptxas say; without them the ptxas that is found, so that the package names its
+/// release.
+codegen::CubinOptions cubinsOf(const CompileFlags& flags, const std::vector<Job>& jobs) {
+  const bool onGpu =
+      std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.target->device() != "cpu"; });
+  for (const auto& [flag, given] :
+       {std::pair("--ptx-only", flags.ptxOnly), {"--ptxas", !flags.ptxas.empty()}})
+    if (given && !onGpu)
+      throw usage(std::string(flag) + " is for GPUs, and no --target is one",
+                  "add a GPU, e.g. --target sm_90, or leave it out");
+  if (flags.ptxOnly && !flags.ptxas.empty())
+    throw usage("--ptx-only and --ptxas exclude each other", "cubins are made by ptxas");
+  codegen::CubinOptions cubins{.make = onGpu && !flags.ptxOnly};
+  for (const std::string& program : flags.ptxas) {
+    auto assembler = codegen::cuda::assemblerAt(program);
+    if (!assembler)
+      throw usage("--ptxas is '" + program + "': " + llvm::toString(assembler.takeError()),
+                  "e.g. --ptxas /usr/local/cuda/bin/ptxas");
+    cubins.assemblers.push_back(std::move(*assembler));
+  }
+  if (!cubins.make || !cubins.assemblers.empty()) return cubins;
+  auto found = codegen::cuda::assemblerAt(codegen::cuda::findPtxas());
+  if (found)
+    cubins.assemblers.push_back(std::move(*found));
+  else
+    llvm::consumeError(found.takeError());  // a note of each target says that there is none
+  return cubins;
+}
+
 /// The output must be none of the files that are read.
 void requireOwnOutput(const CompileFlags& flags) {
   if (flags.output.empty()) return;
@@ -234,20 +265,20 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
   requireOwnOutput(flags);
   if (!flags.emit.empty() && !flags.printAfter.empty())
     throw usage("--emit and --print-after exclude each other");
+  if (!flags.ptxas.empty() && (!flags.emit.empty() || !flags.printAfter.empty()))
+    throw usage("--ptxas is for packages",
+                "--emit sass takes the ptxas that is found first: put another one first on the PATH");
   if (!flags.emit.empty()) return emit(flags, out);
   if (!flags.printAfter.empty()) return printAfter(flags, out);
   const std::vector<Job> jobs = jobsOf(flags, out);
-  const auto onGpu = [](const Job& job) { return job.target->device() != "cpu"; };
-  if (flags.ptxOnly && std::none_of(jobs.begin(), jobs.end(), onGpu))
-    throw usage("--ptx-only is for GPUs, and no --target is one",
-                "add a GPU, e.g. --target sm_90, or leave it out");
+  const codegen::CubinOptions cubins = cubinsOf(flags, jobs);
   if (flags.output.empty())
     throw usage("normc compile needs the name of the package to write",
                 "-o FILE.npk; or --emit STAGE for text");
   reportOf(flags.output, out);
 
   const auto start = std::chrono::steady_clock::now();
-  const std::string package = build(jobs, flags, out);
+  const std::string package = build(jobs, flags, cubins, out);
   writeFile(flags.output, package);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   report(jobs, flags.output, !flags.records.empty(), package.size(), took.count(), out);
@@ -284,6 +315,10 @@ Action declareCompile(CLI::App& parser) {
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.add_flag("--ptx-only", flags->ptxOnly,
                   "Leave out cubins: a smaller package, whose PTX the driver compiles when a plan is made");
+  addList(
+      parser, "--ptxas", flags->ptxas,
+      "The ptxas that makes cubins; of several each kernel takes the first that can [that of the PATH or of "
+      "the CUDA Toolkit]");
   parser.footer(
       "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands. With a whole "
       "problem, a .norm\n"

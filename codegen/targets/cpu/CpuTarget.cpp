@@ -39,7 +39,8 @@ class BoundCpu : public TypedTarget<BoundCpu, Schedule, parseSchedule> {
   llvm::Expected<std::vector<PassText>> passes(const Schedule& s, llvm::ArrayRef<std::string> shown) const {
     return passTexts(problem_, s, isa_, shown);
   }
-  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
+  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol,
+                                         const CubinOptions&) const {
     return compileKernel(problem_, s, isa_, symbol);
   }
 

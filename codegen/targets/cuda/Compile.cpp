@@ -87,8 +87,7 @@ llvm::Expected<std::vector<PassText>> passTexts(const Problem& problem, const Sc
 }
 
 llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Schedule& schedule,
-                                             const Arch& arch, StringRef symbol,
-                                             const CompileOptions& options) {
+                                             const Arch& arch, StringRef symbol, const CubinOptions& cubin) {
   CudaCompilation c(problem, schedule, arch);
   if (auto error = c.plan(symbol)) return error;
   CompiledKernel kernel;
@@ -99,13 +98,14 @@ llvm::Expected<CompiledKernel> compileKernel(const Problem& problem, const Sched
   auto ptx = cuda::ptx(**ir, arch);
   if (!ptx) return ptx.takeError();
   kernel.ptx = std::move(*ptx);
-  if (!options.assemble) return kernel;
-  auto assembled = cuda::assemble(kernel.ptx, arch);
+  if (!cubin.make) return kernel;
+  auto assembled = cuda::assemble(kernel.ptx, arch, cubin.assemblers);
   if (!assembled) {  // the driver can do without
     kernel.note = llvm::toString(assembled.takeError());
     return kernel;
   }
   kernel.cubin = std::move(assembled->cubin);
+  kernel.assembled = std::move(assembled->release);
   for (package::Phase& phase : kernel.manifest.phases)
     if (auto found = assembled->resources.find(phase.symbol); found != assembled->resources.end())
       phase.resources = resourcesOf(arch, *phase.launch, found->second);

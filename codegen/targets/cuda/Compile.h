@@ -19,11 +19,8 @@ llvm::Expected<std::string> emitStage(const Problem&, const Schedule&, const Arc
 llvm::Expected<std::vector<PassText>> passTexts(const Problem&, const Schedule&, const Arch&,
                                                 llvm::ArrayRef<std::string> shown);
 
-struct CompileOptions {
-  bool assemble = true;  ///< also to a cubin
-};
 llvm::Expected<CompiledKernel> compileKernel(const Problem&, const Schedule&, const Arch&,
-                                             llvm::StringRef symbol, const CompileOptions& = {});
+                                             llvm::StringRef symbol, const CubinOptions& = {});
 
 /// Returns the entry of a planned kernel in a package, without `blob` and `norm`, which the package as a
 /// whole decides.

@@ -105,8 +105,9 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
   llvm::Expected<std::vector<PassText>> passes(const Schedule& s, llvm::ArrayRef<std::string> shown) const {
     return passTexts(problem_, s, arch_, shown);
   }
-  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
-    return compileKernel(problem_, s, arch_, symbol);
+  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol,
+                                         const CubinOptions& cubin) const {
+    return compileKernel(problem_, s, arch_, symbol, cubin);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <regex>
 
 #include "codegen/targets/TemporaryFile.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Program.h"
 
@@ -51,21 +52,46 @@ static std::map<std::string, Resources> resourcesOf(const std::string& log) {
   return result;
 }
 
-llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch& arch) {
-  const std::string program = findPtxas();
-  if (program.empty())
+llvm::Expected<Assembler> assemblerAt(llvm::StringRef path) {
+  if (!llvm::sys::fs::can_execute(path)) return llvm::createStringError("no program that can be run");
+  auto said = runTool({path, "--version"}, "it cannot tell its version");
+  if (!said) return said.takeError();
+  std::smatch match;
+  if (!std::regex_search(*said, match,
+                         std::regex("[Pp]tx optimizing assembler[^]*release ([0-9]+\\.[0-9]+)")))
+    return llvm::createStringError("it is not ptxas: --version does not name a release of the CUDA Toolkit");
+  return Assembler{path.str(), match[1]};
+}
+
+/// `input` is the path of a file of PTX.
+static llvm::Expected<Assembled> assembleFile(llvm::StringRef input, const Arch& arch, const Assembler& by) {
+  auto output = TemporaryFile::create("cubin");
+  if (!output) return output.takeError();
+  const std::string name = by.release.empty() ? "ptxas" : "ptxas " + by.release;
+  auto log = runTool({by.program, "-v", "-O3", "-arch", arch.name, input, "-o", output->path()},
+                     name + " cannot assemble for " + arch.name);
+  if (!log) return log.takeError();
+  auto cubin = output->read();
+  if (!cubin) return cubin.takeError();
+  return Assembled{std::move(*cubin), by.release, resourcesOf(*log)};
+}
+
+llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch& arch,
+                                   llvm::ArrayRef<Assembler> assemblers) {
+  const Assembler found{findPtxas(), ""};
+  if (assemblers.empty()) assemblers = found;
+  if (assemblers.front().program.empty())
     return llvm::createStringError(
         "no ptxas: it is neither on the PATH nor in /usr/local/cuda/bin; install the CUDA toolkit");
   auto input = TemporaryFile::create("ptx", ptx);
   if (!input) return input.takeError();
-  auto output = TemporaryFile::create("cubin");
-  if (!output) return output.takeError();
-  auto log = runTool({program, "-v", "-O3", "-arch", arch.name, input->path(), "-o", output->path()},
-                     "ptxas cannot assemble for " + arch.name);
-  if (!log) return log.takeError();
-  auto cubin = output->read();
-  if (!cubin) return cubin.takeError();
-  return Assembled{std::move(*cubin), resourcesOf(*log)};
+  std::string reasons;
+  for (const Assembler& by : assemblers) {
+    auto assembled = assembleFile(input->path(), arch, by);
+    if (assembled) return assembled;
+    reasons += (reasons.empty() ? "" : "; ") + llvm::toString(assembled.takeError());
+  }
+  return llvm::createStringError(reasons);
 }
 
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "codegen/Compile.h"
 #include "codegen/targets/cuda/Arch.h"
 
 namespace normc::codegen::cuda {
@@ -18,15 +19,20 @@ struct Resources {
 };
 
 struct Assembled {
-  std::string cubin;
+  std::string cubin, release;
   std::map<std::string, Resources> resources;  ///< by entry
 };
 
 /// The path of ptxas: on the PATH, or where the toolkit is installed by default; else empty.
 std::string findPtxas();
 
-/// Errors: no ptxas, or what it says (an architecture that it is too old for).
-llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch&);
+/// Returns the assembler at a path. Errors: no program that can be run, or one that does not name a release.
+llvm::Expected<Assembler> assemblerAt(llvm::StringRef path);
+
+/// Assembles with the first of `assemblers` that can; with `findPtxas()` if there are none.
+/// Errors: no ptxas, or what each of them says (an architecture or PTX that it is too old for).
+llvm::Expected<Assembled> assemble(llvm::StringRef ptx, const Arch&,
+                                   llvm::ArrayRef<Assembler> assemblers = {});
 
 /// Machine code as text, by nvdisasm.
 llvm::Expected<std::string> disassemble(llvm::StringRef cubin);

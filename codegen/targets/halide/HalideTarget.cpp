@@ -93,7 +93,8 @@ class BoundHalide : public TypedTarget<BoundHalide, Schedule, parseSchedule> {
     if (auto error = c.expand()) return error;
     return c.passes();
   }
-  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol) const {
+  llvm::Expected<CompiledKernel> compile(const Schedule& s, llvm::StringRef symbol,
+                                         const CubinOptions&) const {
     HalideCompilation c(problem_);
     if (auto error = plan(c, s, symbol)) return error;
     CompiledKernel kernel;
