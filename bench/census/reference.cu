@@ -2,10 +2,12 @@
 // Rows have known lengths and are aligned, each thread keeps its part of a row in registers, and all accesses
 // have 16 bytes, as in the defaults for these sizes.
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
 using bf16 = __nv_bfloat16;
+using f16 = __half;
 
 template <typename T>
 struct alignas(16) Vector {
@@ -15,8 +17,10 @@ struct alignas(16) Vector {
 
 __device__ float wide(float x) { return x; }
 __device__ float wide(bf16 x) { return __bfloat162float(x); }
+__device__ float wide(f16 x) { return __half2float(x); }
 __device__ void narrow(float x, float& to) { to = x; }
 __device__ void narrow(float x, bf16& to) { to = __float2bfloat16_rn(x); }
+__device__ void narrow(float x, f16& to) { to = __float2half_rn(x); }
 
 template <typename T>
 __device__ const Vector<T>& vectorAt(const T* p) {
@@ -46,25 +50,32 @@ __device__ void sum(float (&value)[SUMS], float* parts) {
   }
 }
 
-/// y = (x - mean) * rstd * scale + bias; without CENTERED RMSNorm.
-template <typename T, int N, int TEAM, int THREADS, bool CENTERED>
-__device__ void forward(const T* x, const float* scale, const float* bias, T* y, float* mean, float* rstd,
-                        int64_t rows, float epsilon) {
+/// y = (x - mean) * rstd * scale + bias; without CENTERED RMSNorm. With RESIDUAL x + residual takes the place of
+/// x, and is stored as well.
+template <typename T, int N, int TEAM, int THREADS, bool CENTERED, bool RESIDUAL>
+__device__ void forward(const T* x, const T* residual, const float* scale, const float* bias, T* y, T* residualOut,
+                        float* mean, float* rstd, int64_t rows, float epsilon) {
   constexpr int kLanes = Vector<T>::kLanes, kVectors = N / (TEAM * kLanes);
   __shared__ float parts[2][2][32];
   const int thread = threadIdx.x % TEAM;
   int turn = 0;
   for (int64_t row = blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM; row < rows;
        row += gridDim.x * (THREADS / TEAM), turn ^= 1) {
-    Vector<T> in[kVectors];
+    Vector<T> in[kVectors], added[RESIDUAL ? kVectors : 1];
 #pragma unroll
-    for (int v = 0; v < kVectors; ++v) in[v] = vectorAt(x + row * N + (v * TEAM + thread) * kLanes);
+    for (int v = 0; v < kVectors; ++v) {
+      in[v] = vectorAt(x + row * N + (v * TEAM + thread) * kLanes);
+      if (RESIDUAL) added[v] = vectorAt(residual + row * N + (v * TEAM + thread) * kLanes);
+    }
+    const auto input = [&](int v, int i) {
+      return RESIDUAL ? wide(in[v].lane[i]) + wide(added[v].lane[i]) : wide(in[v].lane[i]);
+    };
     float center[1] = {0}, square[1] = {0};
     if (CENTERED) {
 #pragma unroll
       for (int v = 0; v < kVectors; ++v)
 #pragma unroll
-        for (int i = 0; i < kLanes; ++i) center[0] += wide(in[v].lane[i]);
+        for (int i = 0; i < kLanes; ++i) center[0] += input(v, i);
       sum<TEAM>(center, parts[turn][0]);
       center[0] /= N;
     }
@@ -72,7 +83,7 @@ __device__ void forward(const T* x, const float* scale, const float* bias, T* y,
     for (int v = 0; v < kVectors; ++v)
 #pragma unroll
       for (int i = 0; i < kLanes; ++i) {
-        const float d = wide(in[v].lane[i]) - center[0];
+        const float d = input(v, i) - center[0];
         square[0] = fmaf(d, d, square[0]);
       }
     sum<TEAM>(square, parts[turn][1]);
@@ -84,7 +95,7 @@ __device__ void forward(const T* x, const float* scale, const float* bias, T* y,
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       const int first = (v * TEAM + thread) * kLanes;
-      Vector<T> out;
+      Vector<T> out, total;
 #pragma unroll
       for (int quarter = 0; quarter < kLanes; quarter += 4) {
         const float4 s = *reinterpret_cast<const float4*>(scale + first + quarter);
@@ -92,17 +103,22 @@ __device__ void forward(const T* x, const float* scale, const float* bias, T* y,
         if (CENTERED) b = *reinterpret_cast<const float4*>(bias + first + quarter);
         const float ss[4] = {s.x, s.y, s.z, s.w}, bb[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
-        for (int i = 0; i < 4; ++i)
-          narrow(fmaf((wide(in[v].lane[quarter + i]) - center[0]) * r, ss[i], bb[i]), out.lane[quarter + i]);
+        for (int i = 0; i < 4; ++i) {
+          const float value = input(v, quarter + i);
+          narrow(fmaf((value - center[0]) * r, ss[i], bb[i]), out.lane[quarter + i]);
+          if (RESIDUAL) narrow(value, total.lane[quarter + i]);
+        }
       }
       *reinterpret_cast<Vector<T>*>(y + row * N + first) = out;
+      if (RESIDUAL) *reinterpret_cast<Vector<T>*>(residualOut + row * N + first) = total;
     }
   }
 }
 
-/// dx, and each block's part of dscale and dbias, which stay in registers.
-template <typename T, int N, int TEAM, bool CENTERED>
-__device__ void backward(const T* dy, const T* x, const float* scale, const float* mean, const float* rstd,
+/// dx, and each block's part of dscale and dbias, which stay in registers. With RESIDUAL x is the sum that forward
+/// stored, and what comes from its other reader is added.
+template <typename T, int N, int TEAM, bool CENTERED, bool RESIDUAL>
+__device__ void backward(const T* dy, const T* x, const T* dresidualOut, const float* scale, const float* mean, const float* rstd,
                          T* dx, float* dscale, float* dbias, int64_t rows) {
   constexpr int kLanes = Vector<T>::kLanes, kVectors = N / (TEAM * kLanes), kSums = CENTERED ? 2 : 1;
   __shared__ float parts[2][kSums * 32];
@@ -114,11 +130,12 @@ __device__ void backward(const T* dy, const T* x, const float* scale, const floa
     for (int i = 0; i < kLanes; ++i) s[v][i] = scale[(v * TEAM + thread) * kLanes + i];
   int turn = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
-    Vector<T> given[kVectors], in[kVectors];
+    Vector<T> given[kVectors], in[kVectors], further[RESIDUAL ? kVectors : 1];
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       given[v] = vectorAt(dy + row * N + (v * TEAM + thread) * kLanes);
       in[v] = vectorAt(x + row * N + (v * TEAM + thread) * kLanes);
+      if (RESIDUAL) further[v] = vectorAt(dresidualOut + row * N + (v * TEAM + thread) * kLanes);
     }
     const float m = CENTERED ? mean[row] : 0, r = rstd[row];
     float sums[kSums] = {};
@@ -140,7 +157,9 @@ __device__ void backward(const T* dy, const T* x, const float* scale, const floa
       for (int i = 0; i < kLanes; ++i) {
         const float normalized = (wide(in[v].lane[i]) - m) * r, scaled = wide(given[v].lane[i]) * s[v][i];
         const float rest = CENTERED ? scaled - sums[kSums - 1] / N : scaled;
-        narrow(r * fmaf(-normalized, sums[0] / N, rest), out.lane[i]);
+        float value = r * fmaf(-normalized, sums[0] / N, rest);
+        if (RESIDUAL) value += wide(further[v].lane[i]);
+        narrow(value, out.lane[i]);
       }
       *reinterpret_cast<Vector<T>*>(dx + row * N + (v * TEAM + thread) * kLanes) = out;
     }
@@ -154,16 +173,28 @@ __device__ void backward(const T* dy, const T* x, const float* scale, const floa
     }
 }
 
-/// PowerNorm: y = x * factor + bias with the running statistic, and the sum of squares of each feature.
-template <typename T, int ROWS>
-__device__ void stream(const T* x, const float* factor, const float* bias, T* y, float* squares, int64_t rows,
-                       int64_t features) {
+/// What a stream of columns does with each row.
+enum class Stream {
+  Statistics,   ///< sums the squares: PN-V
+  Moments,      ///< sums x - shift and its squares: BatchNorm
+  Apply,        ///< y = x * factor + bias
+  ApplyAndSum,  ///< both: PowerNorm, whose factor is known beforehand
+};
+
+template <typename T, int ROWS, Stream DOES>
+__device__ void stream(const T* x, const float* factor, const float* bias, const float* shift, T* y, float* sums,
+                       float* squares, int64_t rows, int64_t features) {
+  constexpr bool kStores = DOES == Stream::Apply || DOES == Stream::ApplyAndSum, kSums = DOES != Stream::Apply;
+  constexpr bool kMoments = DOES == Stream::Moments;
   constexpr int kLanes = Vector<T>::kLanes;
   const int lane = threadIdx.x % 32, team = threadIdx.x / 32, teams = blockDim.x / 32;
   const int64_t column = (int64_t(blockIdx.y) * 32 + lane) * kLanes;
-  float f[kLanes], b[kLanes], squared[kLanes] = {};
+  float f[kLanes], b[kLanes], s[kLanes], sum[kLanes] = {}, squared[kLanes] = {};
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) f[i] = factor[column + i], b[i] = bias[column + i];
+  for (int i = 0; i < kLanes; ++i) {
+    if (kStores) f[i] = factor[column + i], b[i] = bias[column + i];
+    s[i] = kMoments ? shift[column + i] : 0;
+  }
   for (int64_t row = (int64_t(blockIdx.x) * teams + team) * ROWS; row < rows;
        row += int64_t(gridDim.x) * teams * ROWS) {
     Vector<T> in[ROWS];
@@ -174,51 +205,129 @@ __device__ void stream(const T* x, const float* factor, const float* bias, T* y,
       Vector<T> out;
 #pragma unroll
       for (int i = 0; i < kLanes; ++i) {
-        const float v = wide(in[r].lane[i]);
-        squared[i] = fmaf(v, v, squared[i]);
-        narrow(fmaf(v, f[i], b[i]), out.lane[i]);
+        const float v = wide(in[r].lane[i]), d = kMoments ? v - s[i] : v;
+        if (kSums) squared[i] = fmaf(d, d, squared[i]);
+        if (kMoments) sum[i] += d;
+        if (kStores) narrow(fmaf(v, f[i], b[i]), out.lane[i]);
       }
-      *reinterpret_cast<Vector<T>*>(y + (row + r) * features + column) = out;
+      if (kStores) *reinterpret_cast<Vector<T>*>(y + (row + r) * features + column) = out;
     }
   }
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) squares[(int64_t(blockIdx.x) * teams + team) * features + column + i] = squared[i];
+  for (int i = 0; i < kLanes; ++i) {
+    const int64_t place = (int64_t(blockIdx.x) * teams + team) * features + column + i;
+    if (kSums) squares[place] = squared[i];
+    if (kMoments) sums[place] = sum[i];
+  }
 }
 
-#define FORWARD(NAME, T, N, TEAM, THREADS, CENTERED)                                                            \
-  extern "C" __global__ void __launch_bounds__(THREADS)                                                         \
-      NAME(const T* __restrict__ x, const float* __restrict__ scale, const float* __restrict__ bias,            \
-           T* __restrict__ y, float* __restrict__ mean, float* __restrict__ rstd, int64_t rows, float epsilon) { \
-    forward<T, N, TEAM, THREADS, CENTERED>(x, scale, bias, y, mean, rstd, rows, epsilon);                       \
+/// PowerNorm as it was released, after its warmup: a warp has a head, scales it by its root mean square, applies the
+/// running statistic, and sums the squares of what it has scaled.
+template <typename T, int HEAD>
+__device__ void released(const T* x, const float* factor, const float* bias, T* y, float* squares, int64_t rows,
+                         int64_t features, float epsilon) {
+  constexpr int kLanes = Vector<T>::kLanes, kVectors = HEAD / (32 * kLanes);
+  const int lane = threadIdx.x % 32;
+  const int64_t first = int64_t(threadIdx.x / 32) * HEAD;
+  float f[kVectors][kLanes], b[kVectors][kLanes], squared[kVectors][kLanes] = {};
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v)
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      const int64_t column = first + (v * 32 + lane) * kLanes + i;
+      f[v][i] = factor[column], b[v][i] = bias[column];
+    }
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    Vector<T> in[kVectors];
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) in[v] = vectorAt(x + row * features + first + (v * 32 + lane) * kLanes);
+    float square[1] = {0};
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v)
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) square[0] = fmaf(wide(in[v].lane[i]), wide(in[v].lane[i]), square[0]);
+    sum<32>(square, nullptr);
+    const float r = rsqrtf(square[0] / HEAD + epsilon);
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      Vector<T> out;
+#pragma unroll
+      for (int i = 0; i < kLanes; ++i) {
+        const float scaled = wide(in[v].lane[i]) * r;
+        squared[v][i] = fmaf(scaled, scaled, squared[v][i]);
+        narrow(fmaf(scaled, f[v][i], b[v][i]), out.lane[i]);
+      }
+      *reinterpret_cast<Vector<T>*>(y + row * features + first + (v * 32 + lane) * kLanes) = out;
+    }
   }
-FORWARD(layer_norm_forward_f32_1024, float, 1024, 32, 128, true)
-FORWARD(layer_norm_forward_bf16_1024, bf16, 1024, 32, 128, true)
-FORWARD(layer_norm_forward_f32_4096, float, 4096, 256, 256, true)
-FORWARD(layer_norm_forward_bf16_4096, bf16, 4096, 128, 128, true)
-FORWARD(rms_norm_forward_f32_1024, float, 1024, 32, 128, false)
-FORWARD(rms_norm_forward_bf16_1024, bf16, 1024, 32, 128, false)
-FORWARD(rms_norm_forward_f32_4096, float, 4096, 256, 256, false)
-FORWARD(rms_norm_forward_bf16_4096, bf16, 4096, 128, 128, false)
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v)
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i)
+      squares[blockIdx.x * features + first + (v * 32 + lane) * kLanes + i] = squared[v][i];
+}
 
-#define BACKWARD(NAME, T, N, TEAM, CENTERED)                                                                    \
-  extern "C" __global__ void __launch_bounds__(TEAM)                                                            \
-      NAME(const T* __restrict__ dy, const T* __restrict__ x, const float* __restrict__ scale,                  \
-           const float* __restrict__ mean, const float* __restrict__ rstd, T* __restrict__ dx,                  \
-           float* __restrict__ dscale, float* __restrict__ dbias, int64_t rows) {                               \
-    backward<T, N, TEAM, CENTERED>(dy, x, scale, mean, rstd, dx, dscale, dbias, rows);                          \
+// Names are what bench/census looks for: NORM_ENTRY_PHASE_TYPE_FEATURES, without the phase where it is `apply`.
+#define FORWARD(NAME, T, N, TEAM, THREADS, CENTERED, RESIDUAL)                                                    \
+  extern "C" __global__ void __launch_bounds__(THREADS)                                                           \
+      NAME(const T* __restrict__ x, const T* __restrict__ residual, const float* __restrict__ scale,              \
+           const float* __restrict__ bias, T* __restrict__ y, T* __restrict__ residualOut,                        \
+           float* __restrict__ mean, float* __restrict__ rstd, int64_t rows, float epsilon) {                     \
+    forward<T, N, TEAM, THREADS, CENTERED, RESIDUAL>(x, residual, scale, bias, y, residualOut, mean, rstd, rows, \
+                                                     epsilon);                                                    \
   }
-BACKWARD(layer_norm_backward_f32_1024, float, 1024, 128, true)
-BACKWARD(layer_norm_backward_bf16_1024, bf16, 1024, 64, true)
-BACKWARD(layer_norm_backward_f32_4096, float, 4096, 512, true)
-BACKWARD(layer_norm_backward_bf16_4096, bf16, 4096, 256, true)
-BACKWARD(rms_norm_backward_f32_4096, float, 4096, 512, false)
-BACKWARD(rms_norm_backward_bf16_4096, bf16, 4096, 256, false)
+FORWARD(layer_norm_forward_f32_1024, float, 1024, 32, 128, true, false)
+FORWARD(layer_norm_forward_bf16_1024, bf16, 1024, 32, 128, true, false)
+FORWARD(layer_norm_forward_f32_4096, float, 4096, 256, 256, true, false)
+FORWARD(layer_norm_forward_bf16_4096, bf16, 4096, 128, 128, true, false)
+FORWARD(layer_norm_forward_f16_4096, f16, 4096, 128, 128, true, false)
+FORWARD(rms_norm_forward_f32_1024, float, 1024, 32, 128, false, false)
+FORWARD(rms_norm_forward_bf16_1024, bf16, 1024, 32, 128, false, false)
+FORWARD(rms_norm_forward_f32_4096, float, 4096, 256, 256, false, false)
+FORWARD(rms_norm_forward_bf16_4096, bf16, 4096, 128, 128, false, false)
+FORWARD(layer_norm_residual_forward_bf16_1024, bf16, 1024, 32, 128, true, true)
+FORWARD(rms_norm_residual_forward_f32_4096, float, 4096, 256, 256, false, true)
+FORWARD(rms_norm_residual_forward_bf16_4096, bf16, 4096, 128, 128, false, true)
 
-#define STREAM(NAME, T)                                                                                        \
-  extern "C" __global__ void __launch_bounds__(512)                                                            \
-      NAME(const T* __restrict__ x, const float* __restrict__ factor, const float* __restrict__ bias,          \
-           T* __restrict__ y, float* __restrict__ squares, int64_t rows, int64_t features) {                   \
-    stream<T, 4>(x, factor, bias, y, squares, rows, features);                                                 \
+#define BACKWARD(NAME, T, N, TEAM, CENTERED, RESIDUAL)                                                           \
+  extern "C" __global__ void __launch_bounds__(TEAM)                                                             \
+      NAME(const T* __restrict__ dy, const T* __restrict__ x, const T* __restrict__ dresidualOut,                \
+           const float* __restrict__ scale, const float* __restrict__ mean, const float* __restrict__ rstd,      \
+           T* __restrict__ dx, float* __restrict__ dscale, float* __restrict__ dbias, int64_t rows) {            \
+    backward<T, N, TEAM, CENTERED, RESIDUAL>(dy, x, dresidualOut, scale, mean, rstd, dx, dscale, dbias, rows); \
   }
-STREAM(power_norm_forward_f32_1024, float)
-STREAM(power_norm_forward_bf16_1024, bf16)
+BACKWARD(layer_norm_backward_f32_1024, float, 1024, 128, true, false)
+BACKWARD(layer_norm_backward_bf16_1024, bf16, 1024, 64, true, false)
+BACKWARD(layer_norm_backward_f32_4096, float, 4096, 512, true, false)
+BACKWARD(layer_norm_backward_bf16_4096, bf16, 4096, 256, true, false)
+BACKWARD(rms_norm_backward_f32_4096, float, 4096, 512, false, false)
+BACKWARD(rms_norm_backward_bf16_4096, bf16, 4096, 256, false, false)
+BACKWARD(rms_norm_backward_f16_4096, f16, 4096, 256, false, false)
+BACKWARD(layer_norm_residual_backward_bf16_1024, bf16, 1024, 64, true, true)
+BACKWARD(rms_norm_residual_backward_f32_4096, float, 4096, 512, false, true)
+BACKWARD(rms_norm_residual_backward_bf16_4096, bf16, 4096, 256, false, true)
+
+#define STREAM(NAME, T, DOES)                                                                                   \
+  extern "C" __global__ void __launch_bounds__(512)                                                             \
+      NAME(const T* __restrict__ x, const float* __restrict__ factor, const float* __restrict__ bias,           \
+           const float* __restrict__ shift, T* __restrict__ y, float* __restrict__ sums,                        \
+           float* __restrict__ squares, int64_t rows, int64_t features) {                                       \
+    stream<T, 4, Stream::DOES>(x, factor, bias, shift, y, sums, squares, rows, features);                       \
+  }
+STREAM(power_norm_forward_f32_1024, float, ApplyAndSum)
+STREAM(power_norm_forward_bf16_1024, bf16, ApplyAndSum)
+STREAM(power_norm_v_forward_statistics_f32_1024, float, Statistics)
+STREAM(power_norm_v_forward_statistics_bf16_1024, bf16, Statistics)
+STREAM(power_norm_v_forward_f32_1024, float, Apply)
+STREAM(power_norm_v_forward_bf16_1024, bf16, Apply)
+STREAM(batch_norm_forward_statistics_f32_1024, float, Moments)
+STREAM(batch_norm_forward_statistics_bf16_1024, bf16, Moments)
+
+#define RELEASED(NAME, T)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(128)                                                           \
+      NAME(const T* __restrict__ x, const float* __restrict__ factor, const float* __restrict__ bias,         \
+           T* __restrict__ y, float* __restrict__ squares, int64_t rows, int64_t features, float epsilon) {   \
+    released<T, 256>(x, factor, bias, y, squares, rows, features, epsilon);                                   \
+  }
+RELEASED(power_norm_released_forward_f32_1024, float)
+RELEASED(power_norm_released_forward_bf16_1024, bf16)
