@@ -7,6 +7,7 @@
 // 0 features: for any number. Spilling entries are lines of their own; medians come last. FILE gets each
 // entry's registers and machine instructions, so that two builds can be compared; without cubins only the
 // time to PTX is taken.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "codegen/Target.h"
@@ -72,16 +73,17 @@ struct Census {
 }  // namespace
 
 int main(int count, char** arguments) {
-  std::string archName = "sm_90", norms, features = "1024,1001,0", entries, cubins;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string flag = arguments[i];
-    (flag == "--arch"      ? archName
-     : flag == "--norms"   ? norms
-     : flag == "--entries" ? entries
-     : flag == "--cubins"  ? cubins
-                           : features) = arguments[i + 1];
-  }
-  const cuda::Arch arch = llvm::cantFail(cuda::findArch(archName));
+  std::string archName = "sm_90", norms, features = "1024,1001,0", entries, cubins = "yes";
+  CLI::App flags("Counts registers, spills and times of the default CUDA kernels of built-in norms.");
+  flags.add_option("--arch", archName, "The architecture [sm_90]");
+  flags.add_option("--norms", norms, "Names, with commas between them [all]");
+  flags.add_option("--features", features, "Numbers; 0: for any number [1024,1001,0]");
+  flags.add_option("--entries", entries, "A file for registers and instructions of each entry");
+  flags.add_option("--cubins", cubins, "no: only PTX is made [yes]")->check(CLI::IsMember({"yes", "no"}));
+  CLI11_PARSE(flags, count, arguments);
+  auto found = cuda::findArch(archName);
+  if (!found) return std::fprintf(stderr, "%s\n", llvm::toString(found.takeError()).c_str()), 1;
+  const cuda::Arch& arch = *found;
   const auto chosen = listOf(norms);
   Census census;
   census.cubins = cubins != "no";

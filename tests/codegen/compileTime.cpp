@@ -6,7 +6,7 @@
 //
 // 0 features: for any number. The time of a kernel is the median of the rounds. `--list yes` prints each
 // kernel.
-#include <map>
+#include <CLI/CLI.hpp>
 
 #include "codegen/Target.h"
 #include "tests/codegen/Support.h"
@@ -16,28 +16,30 @@ using namespace normc;
 using namespace normc::codegen;
 
 int main(int count, char** arguments) {
-  std::map<std::string, std::string> flags{
-      {"--target", "host"},   {"--norms", "layer_norm,rms_norm,batch_norm,power_norm"},
-      {"--features", "1024"}, {"--dtype", "f32"},
-      {"--rounds", "5"},      {"--list", "no"}};
-  for (int i = 1; i < count; i += 2) {
-    if (i + 1 == count || !flags.contains(arguments[i]))
-      return std::fprintf(stderr, "normc_compile_time: no value for, or no flag '%s'\n", arguments[i]), 1;
-    flags[arguments[i]] = arguments[i + 1];
-  }
-  auto target = findTarget(flags["--target"]);
+  std::string targetName = "host", normNames = "layer_norm,rms_norm,batch_norm,power_norm", features = "1024",
+              dtype = "f32", list = "no";
+  int rounds = 5;
+  CLI::App flags("Measures how long the default kernels of built-in norms take to compile.");
+  flags.add_option("--target", targetName, "As of normc compile, one [host]");
+  flags.add_option("--norms", normNames, "Names, with commas between them [" + normNames + "]");
+  flags.add_option("--features", features, "Numbers; 0: for any number [1024]");
+  flags.add_option("--dtype", dtype, "The type of the data [f32]");
+  flags.add_option("--rounds", rounds, "A kernel's time is the median of so many [5]")
+      ->check(CLI::PositiveNumber);
+  flags.add_option("--list", list, "yes: each kernel [no]")->check(CLI::IsMember({"yes", "no"}));
+  CLI11_PARSE(flags, count, arguments);
+  auto target = findTarget(targetName);
   if (!target) return std::fprintf(stderr, "%s\n", llvm::toString(target.takeError()).c_str()), 1;
 
   std::vector<std::unique_ptr<BoundSchedule>> kernels;
   std::vector<std::string> names;
-  const auto norms = listOf(flags["--norms"]);
+  const auto norms = listOf(normNames);
   for (const BuiltinNorm& norm : builtinNorms()) {
     if (!llvm::is_contained(norms, norm.name)) continue;
     for (Entry entry : {Entry::Forward, Entry::Backward, Entry::Infer})
-      for (const std::string& text : listOf(flags["--features"])) {
+      for (const std::string& text : listOf(features)) {
         const int64_t number = std::stoll(text);
-        auto problem =
-            problemOf(norm, {.entry = entry, .features = number ? number : 4, .dtype = flags["--dtype"]});
+        auto problem = problemOf(norm, {.entry = entry, .features = number ? number : 4, .dtype = dtype});
         if (problem && !number) problem->features.reset();
         if (!problem || !checkProblem(*problem)) continue;
         const auto bound = (*target)->bind(*problem);
@@ -48,7 +50,6 @@ int main(int count, char** arguments) {
       }
   }
 
-  const int rounds = std::stoi(flags["--rounds"]);
   std::vector<std::vector<Time>> times(kernels.size());
   for (int round = -1; round < rounds; ++round)  // the first loads LLVM
     for (auto [kernel, samples] : llvm::zip(kernels, times)) {
@@ -62,7 +63,7 @@ int main(int count, char** arguments) {
     std::ranges::sort(samples, {}, &Time::processor);
     medians.push_back(samples[samples.size() / 2]);
     sum += medians.back().processor;
-    if (flags["--list"] == "yes") std::printf("%6.1f ms  %s\n", medians.back().processor, name.c_str());
+    if (list == "yes") std::printf("%6.1f ms  %s\n", medians.back().processor, name.c_str());
   }
   std::printf("%s: %zu kernels, %.1f ms of the processor in the mean\n", (*target)->spelling().c_str(),
               kernels.size(), sum / double(kernels.size()));

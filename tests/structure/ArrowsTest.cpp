@@ -87,7 +87,7 @@ const std::vector<Arrow> kArrows{
      {"nlohmann", "CLI"}},
     {"tests",
      {"tests", "bench", "tools", "autotune", "codegen", "dsl", "runtime", "examples"},
-     {"llvm", "mlir", "nlohmann", "openssl", "gtest", "gmock"}},
+     {"llvm", "mlir", "nlohmann", "openssl", "gtest", "gmock", "CLI"}},
 };
 
 bool under(const std::string& path, const std::string& folder) {
