@@ -142,7 +142,7 @@ struct Phase {
   std::optional<int64_t> group = {};          ///< if there are many units, chunks are multiples of this
   std::optional<Launch> launch = {};          ///< CUDA only, and always present there
   std::optional<std::string> unaligned = {};  ///< CUDA: the entry for any alignment; absent: `symbol`
-  std::optional<Resources> resources = {};    ///< present if ptxas was found when it was compiled
+  std::optional<Resources> resources = {};    ///< present if ptxas made a cubin
   int64_t unitsEnough() const { return enoughUnits.value_or(minUnits); }
   int64_t unitsOfGroup() const { return group.value_or(multiple); }
 };

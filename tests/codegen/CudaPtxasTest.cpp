@@ -121,7 +121,7 @@ TEST(CudaPtxas, NamesItsRelease) {
   EXPECT_EQ(why(broken.program()), "it cannot tell its version: no such library");
 }
 
-/// Drivers of CUDA 12 load cubins whose ELF header has this ABI (docs/cuda.md, Cubins for older drivers).
+/// The ABI in the ELF header of a cubin of CUDA 12, before sm_100 (docs/cuda.md, Cubins for older drivers).
 constexpr char kAbiOfCuda12 = 7;
 
 TEST(CudaPtxas, OfCuda12MakesCubinsForItsDrivers) {
