@@ -9,6 +9,7 @@
 #include "codegen/targets/cuda/Legality.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "codegen/targets/cuda/Traits.h"
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/codegen/Support.h"
 
@@ -41,8 +42,9 @@ std::optional<Problem> problemOfCase(const Case& c, Entry entry) {
   return problem && checkProblem(*problem) ? problem : std::nullopt;
 }
 
-/// All norms on sm_90, the four that others are made of on its neighbours. In the sample each norm meets each
-/// entry, architecture, type and number of features that it has, and these each other.
+/// All norms on sm_90, the four that others are made of on its neighbours. In the sample each kind of norm
+/// meets each entry, architecture, type and number of features that it has, and these each other. Each norm
+/// has each of its entries.
 Divided<Case> defaults() {
   const std::set<std::string> leading{"layer_norm", "rms_norm", "batch_norm", "power_norm"};
   std::vector<Case> list;
@@ -59,9 +61,13 @@ Divided<Case> defaults() {
             if (problemOfCase(c, entry)) list.push_back(c);
           }
         }
-  return divided(list, [](const Case& c) {
-    return Properties{c.norm.name, std::string(name(*c.only)), c.arch, c.dtype, std::to_string(c.features)};
-  });
+  return divided(
+      list,
+      [](const Case& c) {
+        return Properties{kindOf(*c.norm.spec), std::string(name(*c.only)), c.arch, c.dtype,
+                          std::to_string(c.features)};
+      },
+      [](const Case& c) { return c.norm.name + ":" + std::string(name(*c.only)); });
 }
 
 /// Rows that a cluster of blocks holds.

@@ -5,6 +5,7 @@
 
 #include "codegen/targets/cpu/Link.h"
 #include "llvm/Object/ELFObjectFile.h"
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/codegen/Support.h"
 
@@ -20,7 +21,8 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.norm.name << ":" << name(c.entry) << " for " << c.isa.name.str();
 }
 
-/// In the sample each norm meets each entry that it has and each instruction set, and these each other.
+/// In the sample each kind of norm meets each entry that it has and each instruction set, and these each
+/// other. Each norm has each of its entries.
 const Divided<Case>& allCases() {
   static const Divided<Case> all = [] {
     std::vector<Case> list;
@@ -28,9 +30,12 @@ const Divided<Case>& allCases() {
       for (Entry entry : kEntries)
         for (const cpu::Isa& isa : setsAndCores())
           if (problemOf(norm, {.entry = entry})) list.push_back({norm, entry, isa});
-    return divided(list, [](const Case& c) {
-      return Properties{c.norm.name, std::string(name(c.entry)), spelling(c.isa)};
-    });
+    return divided(
+        list,
+        [](const Case& c) {
+          return Properties{kindOf(*c.norm.spec), std::string(name(c.entry)), spelling(c.isa)};
+        },
+        [](const Case& c) { return c.norm.name + ":" + std::string(name(c.entry)); });
   }();
   return all;
 }

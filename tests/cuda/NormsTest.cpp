@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/plan/Planner.h"
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/cuda/Emulated.h"
 #include "tests/end_to_end/Demand.h"
@@ -42,8 +43,8 @@ void addCases(const char* list, Demand demand, const std::string& arch, std::vec
   suite(BF16, {.dtype = "bf16", .features = 160}, "sm_90"); \
   suite(F16, {.dtype = "f16", .features = 160}, "sm_100")
 
-/// The lists of all suites, and what of them is a sample: each norm meets each entry, type, layout and mask
-/// that it has, and these each other.
+/// The lists of all suites, and what of them is a sample: each kind of norm meets each entry, type, layout
+/// and mask that it has, and these each other. Each norm has each of its entries.
 const Divided<Case>& allCases() {
   static const Divided<Case> all = [] {
     std::vector<Case> cases;
@@ -53,10 +54,13 @@ const Divided<Case>& allCases() {
 #define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
     NORMC_SHAPES(NORMC_ADD);
     NORMC_CUDA_TYPES(NORMC_ADD);
-    return divided(cases, [](const Case& c) {
-      const Problem problem = *parseProblem(c.problem, findNorm);
-      return Properties{c.list, c.problem.substr(0, c.problem.find(":")), std::string(name(problem.entry))};
-    });
+    return divided(
+        cases,
+        [](const Case& c) {
+          const Problem problem = *parseProblem(c.problem, findNorm);
+          return Properties{c.list, kindOf(*problem.spec), std::string(name(problem.entry))};
+        },
+        [](const Case& c) { return c.problem.substr(0, c.problem.find("@")); });
   }();
   return all;
 }

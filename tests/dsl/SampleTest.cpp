@@ -43,6 +43,17 @@ TEST(Sample, HasEachTwoValuesThatStandTogetherAndFewCases) {
   EXPECT_LE(sample.size(), 50u) << "33 pairs of the first two properties";
 }
 
+TEST(Sample, HasEachName) {
+  auto nameOf = [](const Case& c) { return std::to_string(std::get<0>(c) * 2 + std::get<3>(c)); };
+  std::set<std::string> all, sampled;
+  for (const Case& c : cases()) all.insert(nameOf(c));
+  const auto [sample, rest] =
+      divided(cases(), [](const Case& c) { return Properties{std::to_string(std::get<1>(c))}; }, nameOf);
+  for (const Case& c : sample) sampled.insert(nameOf(c));
+  EXPECT_EQ(sampled, all);
+  EXPECT_EQ(sample.size(), all.size()) << "one property has no pairs";
+}
+
 TEST(Sample, AndTheRestAreAllCasesOnce) {
   auto [both, rest] = divided(cases(), propertiesOf);
   EXPECT_FALSE(rest.empty());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dsl/Library.h"
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Defaults.h"
@@ -18,17 +19,22 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.problem << " for " << c.set; }
 
-/// In the sample each norm meets each entry, number of features and instruction set, and these each other.
+/// In the sample each kind of norm meets each entry, number of features and instruction set, and these each
+/// other. Each norm is there.
 Divided<Case> cases() {
   std::vector<Case> list;
   for (int64_t features : {256, 1000})
     for (const std::string& text : problemsOf({.features = features}))
       for (const codegen::cpu::Isa& isa : codegen::cpu::instructionSets())
         if (isa.triple == hostIsa().triple) list.push_back({text, features, isa.name.str()});
-  return divided(list, [](const Case& c) {
-    return Properties{c.problem.substr(0, c.problem.find(':')), std::string(name(problemOf(c.problem).entry)),
-                      std::to_string(c.features), c.set};
-  });
+  return divided(
+      list,
+      [](const Case& c) {
+        const Problem problem = problemOf(c.problem);
+        return Properties{kindOf(*problem.spec), std::string(name(problem.entry)), std::to_string(c.features),
+                          c.set};
+      },
+      [](const Case& c) { return c.problem.substr(0, c.problem.find(':')); });
 }
 
 class SampledDefaults : public testing::TestWithParam<Case> {};

@@ -4,6 +4,7 @@
 
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Schedule.h"
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
@@ -20,7 +21,8 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.problem << " " << codegen::name(c.strategy).str();
 }
 
-/// As in NormsTest.cpp: a sample has each two values of list, norm, entry and strategy.
+/// As in NormsTest.cpp: a sample has each two values of list, kind, entry and strategy, and each entry of a
+/// norm.
 const Divided<Case>& allCases() {
   static const Divided<Case> all = [] {
     std::vector<Case> cases;
@@ -32,11 +34,14 @@ const Divided<Case>& allCases() {
 #define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
     NORMC_SHAPES(NORMC_ADD);
     NORMC_CPU_TYPES(NORMC_ADD);
-    return divided(cases, [](const Case& c) {
-      const Problem problem = problemOf(c.problem);
-      return Properties{c.list, c.problem.substr(0, c.problem.find(":")), std::string(name(problem.entry)),
-                        codegen::name(c.strategy).str()};
-    });
+    return divided(
+        cases,
+        [](const Case& c) {
+          const Problem problem = problemOf(c.problem);
+          return Properties{c.list, kindOf(*problem.spec), std::string(name(problem.entry)),
+                            codegen::name(c.strategy).str()};
+        },
+        [](const Case& c) { return c.problem.substr(0, c.problem.find("@")); });
   }();
   return all;
 }

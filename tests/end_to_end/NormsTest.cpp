@@ -2,6 +2,7 @@
 // and judged on hostile data.
 #include <gtest/gtest.h>
 
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
@@ -20,8 +21,8 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.problem << " " << codegen::name(c.strategy).str();
 }
 
-/// The lists of all suites, and what of them is a sample: each norm meets each entry, strategy, type, layout
-/// and mask that it has, and these each other.
+/// The lists of all suites, and what of them is a sample: each kind of norm meets each entry, strategy, type,
+/// layout and mask that it has, and these each other. Each norm has each of its entries.
 const Divided<Case>& allCases() {
   static const Divided<Case> all = [] {
     std::vector<Case> cases;
@@ -32,11 +33,14 @@ const Divided<Case>& allCases() {
 #define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
     NORMC_SHAPES(NORMC_ADD);
     NORMC_CPU_TYPES(NORMC_ADD);
-    return divided(cases, [](const Case& c) {
-      const Problem problem = problemOf(c.problem);
-      return Properties{c.list, c.problem.substr(0, c.problem.find(":")), std::string(name(problem.entry)),
-                        codegen::name(c.strategy).str()};
-    });
+    return divided(
+        cases,
+        [](const Case& c) {
+          const Problem problem = problemOf(c.problem);
+          return Properties{c.list, kindOf(*problem.spec), std::string(name(problem.entry)),
+                            codegen::name(c.strategy).str()};
+        },
+        [](const Case& c) { return c.problem.substr(0, c.problem.find("@")); });
   }();
   return all;
 }

@@ -1,6 +1,7 @@
 // Every built-in norm and entry executed by parts: the bits of a whole call.
 #include <gtest/gtest.h>
 
+#include "tests/Kinds.h"
 #include "tests/Sample.h"
 #include "tests/end_to_end/Compiled.h"
 #include "tests/end_to_end/Demand.h"
@@ -50,17 +51,21 @@ TEST_P(Parts, HaveTheBitsOfTheWholeCall) {
   }
 }
 
-/// In the sample each norm meets each entry, layout and mask that it has, and these each other.
+/// In the sample each kind of norm meets each entry, layout and mask that it has, and these each other. Each
+/// norm is there.
 Divided<std::string> problems() {
   std::vector<std::string> all;
   for (const Demand& demand :
        {Demand{.features = 100}, {.features = 24, .channelsFirst = true}, {.features = 40, .mask = true}})
     for (const std::string& text : problemsOf(demand)) all.push_back(text);
-  return divided(all, [](const std::string& text) {
-    const Problem problem = problemOf(text);
-    return Properties{text.substr(0, text.find(':')), std::string(name(problem.entry)),
-                      std::to_string(*problem.features)};
-  });
+  return divided(
+      all,
+      [](const std::string& text) {
+        const Problem problem = problemOf(text);
+        return Properties{kindOf(*problem.spec), std::string(name(problem.entry)),
+                          std::to_string(*problem.features)};
+      },
+      [](const std::string& text) { return text.substr(0, text.find(':')); });
 }
 
 NORMC_INSTANTIATE_SAMPLE(Norms, Parts, problems(), [](const auto& info) { return testName(info.param); });
