@@ -65,10 +65,10 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
       {});
   Remeasured again;
   Outcome outcome;
-  const auto end = [&](std::string verdict, std::string reason = {}) {
-    again.verdict = std::move(verdict), again.reason = std::move(reason);
-    outcome.decision = {1, again.verdict == "tie", again.ratio, 1, again.ratio};
-    lab.conclude(outcome, "verify", again.verdict);
+  const auto end = [&](Verdict verdict, std::string reason = {}) {
+    again.verdict = verdict, again.reason = std::move(reason);
+    outcome.decision = {1, verdict == Verdict::Tie, again.ratio, 1, again.ratio};
+    lab.conclude(outcome, verdict);
     return again;
   };
   const Screened byDefaultNow = lab.screen({0}).at(0);
@@ -78,8 +78,8 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
                                 byDefaultNow.reason};
   const Screened one = lab.screen({1}).at(0);
   if (how.stop()) return std::nullopt;
-  if (one.status == Status::Duplicate) return end("tie", one.reason);
-  if (failed(lab, one)) return end(std::string(name(one.status)), one.reason);
+  if (one.status == Status::Duplicate) return end(Verdict::Tie, one.reason);
+  if (failed(lab, one)) return end(verdictOf(one.status), one.reason);
   if (one.status != Status::Ok) return Remeasured{.reason = one.reason};
   Samples ratios;
   outcome.racers = {{0, {}}, {1, {}}};
@@ -91,8 +91,8 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
       return Remeasured{.reason = "its default failed in the race, after it had passed the gate"};
     if (samples[1].empty()) {
       const Screened* const failure = lab.failed(1);
-      return end(std::string(name(failure ? failure->status : Status::Ok)),
-                 "in the race, after it had passed the gate");
+      if (!failure) return Remeasured{.reason = "the race has no sample of it"};
+      return end(verdictOf(failure->status), "in the race, after it had passed the gate");
     }
     ratios.push_back(measure::medianRatio(samples[1], samples[0]));
     for (Racer& racer : outcome.racers) {
@@ -101,7 +101,9 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
     }
   }
   again.ratio = meanRatio(ratios);
-  return end(again.ratio.low > kSlower ? "slower" : again.ratio.high < 1 ? "won" : "tie");
+  return end(again.ratio.low > kSlower ? Verdict::Slower
+             : again.ratio.high < 1    ? Verdict::Won
+                                       : Verdict::Tie);
 }
 
 }  // namespace normc::tune

@@ -22,7 +22,8 @@ std::string whyNotMeasured(const Record& choice, const Result<Problem>&, const H
 /// The result of measuring a choice again; without a verdict it could not be measured.
 struct Remeasured {
   measure::Ratio ratio{1, 1, 1};
-  std::string verdict, reason;
+  std::optional<Verdict> verdict;
+  std::string reason;
 };
 
 struct Remeasuring {

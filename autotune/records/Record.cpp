@@ -17,6 +17,9 @@ using Json = nlohmann::json;
 constexpr size_t kMaxLine = 1 << 20, kMaxSamples = 4096;
 constexpr std::array<std::string_view, 6> kStatusNames = {"ok",      "refused", "wrong",
                                                           "crashed", "hung",    "duplicate"};
+constexpr std::array<std::string_view, 3> kKindNames = {"trial", "choice", "verify"};
+constexpr std::array<std::string_view, 7> kVerdictNames = {"won",   "tie",     "slower", "refused",
+                                                           "wrong", "crashed", "hung"};
 /// Schema 1 has no status for duplicates: they were refusals with this reason, followed by the other
 /// schedule.
 constexpr std::string_view kDuplicateOfSchema1 = "the same code as ";
@@ -51,6 +54,14 @@ std::string nameAt(const Json& json, const char* key) {
   std::string text = textAt(json, key);
   if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; })) throw Unusable();
   return text;
+}
+
+/// The same for an enumerator.
+template <typename Enum, size_t count>
+Enum enumAt(const Json& json, const char* key, const std::array<std::string_view, count>& names) {
+  const auto at = std::ranges::find(names, textAt(json, key));
+  if (at == names.end()) throw Unusable();
+  return Enum(at - names.begin());
 }
 
 int64_t wholeAt(const Json& json, const char* key, int64_t least) {
@@ -93,7 +104,7 @@ ProblemText problemAt(const Json& json, const char* key) {
 }
 
 Json toJson(const Record& r) {
-  Json json = {{"schema", r.status == Status::Duplicate ? kSchema : 1}, {"kind", r.kind}};
+  Json json = {{"schema", r.status == Status::Duplicate ? kSchema : 1}, {"kind", name(r.kind)}};
   json["task"] = {{"problem", r.task.problem.text()}, {"norm", r.task.norm},
                   {"segments", r.task.segments},      {"rows", r.task.rows},
                   {"features", r.task.features},      {"threads", r.task.threads},
@@ -108,7 +119,7 @@ Json toJson(const Record& r) {
   json["stage"] = r.stage, json["samples"] = r.samples, json["reference"] = r.reference;
   if (r.screenedRows) json["screened_rows"] = r.screenedRows;
   if (r.conclusion)
-    json["conclusion"] = {{"verdict", r.conclusion->verdict},
+    json["conclusion"] = {{"verdict", name(r.conclusion->verdict)},
                           {"ratio", r.conclusion->ratio},
                           {"low", r.conclusion->low},
                           {"high", r.conclusion->high}};
@@ -118,19 +129,16 @@ Json toJson(const Record& r) {
 }
 
 bool isConclusive(const Record& r) {
-  if (r.kind != "choice" && r.kind != "verify") return true;
+  if (r.kind == RecordKind::Trial) return true;
   if (!r.conclusion || !(r.conclusion->ratio > 0)) return false;
-  if (r.kind == "choice" && r.samples.empty()) return false;  // readers take their median
-  const std::string& verdict = r.conclusion->verdict;
-  if (verdict == "won" || verdict == "tie") return true;
-  return r.kind == "verify" && (verdict == "slower" || std::find(kStatusNames.begin() + 1, kStatusNames.end(),
-                                                                 verdict) != kStatusNames.end());
+  if (r.kind == RecordKind::Verify) return true;
+  // Readers take the median of a choice's samples.
+  return !r.samples.empty() && r.conclusion->verdict <= Verdict::Tie;
 }
 
 Record fromJson(const Json& json) {
   Record r;
-  r.kind = textAt(json, "kind");
-  if (r.kind != "trial" && r.kind != "choice" && r.kind != "verify") throw Unusable();
+  r.kind = enumAt<RecordKind>(json, "kind", kKindNames);
   const Json& task = objectAt(json, "task");
   r.task = {problemAt(task, "problem"), nameAt(task, "norm"),         wholeAt(task, "segments", 0),
             wholeAt(task, "rows", 0),   wholeAt(task, "features", 1), wholeAt(task, "threads", 1),
@@ -146,9 +154,7 @@ Record fromJson(const Json& json) {
   for (const auto& [key, value] : toolchain.items()) r.toolchain[key] = nameAt(toolchain, key.c_str());
   r.generator = nameAt(json, "generator"), r.schedule = nameAt(json, "schedule"),
   r.object = textAt(json, "object");
-  const auto status = std::find(kStatusNames.begin(), kStatusNames.end(), textAt(json, "status"));
-  if (status == kStatusNames.end()) throw Unusable();
-  r.status = Status(status - kStatusNames.begin());
+  r.status = enumAt<Status>(json, "status", kStatusNames);
   if (json.contains("reason")) r.reason = textAt(json, "reason");
   if (r.status == Status::Refused && r.reason.starts_with(kDuplicateOfSchema1)) r.status = Status::Duplicate;
   const Json& gate = objectAt(json, "gate");
@@ -159,7 +165,8 @@ Record fromJson(const Json& json) {
   if (json.contains("screened_rows")) r.screenedRows = wholeAt(json, "screened_rows", 1);
   if (json.contains("conclusion")) {
     const Json& c = objectAt(json, "conclusion");
-    r.conclusion = {nameAt(c, "verdict"), numberAt(c, "ratio"), numberAt(c, "low"), numberAt(c, "high")};
+    r.conclusion = {enumAt<Verdict>(c, "verdict", kVerdictNames), numberAt(c, "ratio"), numberAt(c, "low"),
+                    numberAt(c, "high")};
   }
   if (!isConclusive(r)) throw Unusable();
   r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
@@ -170,6 +177,12 @@ Record fromJson(const Json& json) {
 }  // namespace
 
 std::string_view name(Status status) { return kStatusNames[size_t(status)]; }
+std::string_view name(RecordKind kind) { return kKindNames[size_t(kind)]; }
+std::string_view name(Verdict verdict) { return kVerdictNames[size_t(verdict)]; }
+
+Verdict verdictOf(Status failure) {
+  return Verdict(std::ranges::find(kVerdictNames, name(failure)) - kVerdictNames.begin());
+}
 
 std::string Task::text() const {
   std::string result = problem.text() + ", ";

@@ -51,17 +51,27 @@ enum class Status { Ok, Refused, Wrong, Crashed, Hung, Duplicate };
 std::string_view name(Status);
 constexpr bool isFailure(Status status) { return status != Status::Ok && status != Status::Duplicate; }
 
-/// The conclusion of a race, in a record of kind `choice` or `verify`.
+/// Trial: one candidate. Choice: the result of a tuning. Verify: a choice measured again.
+enum class RecordKind { Trial, Choice, Verify };
+std::string_view name(RecordKind);
+
+/// Tie: the default is kept. Those behind it are verdicts of Verify alone: slower than the default, or the
+/// status of a failure.
+enum class Verdict { Won, Tie, Slower, Refused, Wrong, Crashed, Hung };
+std::string_view name(Verdict);
+/// Returns the verdict on a choice that fails with this status; `isFailure(status)` holds.
+Verdict verdictOf(Status);
+
+/// The conclusion of a race, in a record of kind Choice or Verify.
 struct Conclusion {
-  std::string verdict;  ///< `won`; `tie`: the default is kept; for `verify` also `slower` or a status
+  Verdict verdict = Verdict::Tie;
   /// Time of the chosen over that of the default, and its 95 % interval.
   double ratio = 1, low = 1, high = 1;
   bool operator==(const Conclusion&) const = default;
 };
 
 struct Record {
-  std::string kind = "trial";  ///< `trial`: one candidate. `choice`: the result of a tuning. `verify`: a
-                               ///< choice measured again
+  RecordKind kind = RecordKind::Trial;
   Task task;
   Device device;
   std::map<std::string, std::string> toolchain;  ///< {"normc": "0.1.0", "llvm": "22.1.8"}

@@ -1,5 +1,6 @@
 #include "autotune/records/Standing.h"
 
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -7,12 +8,12 @@ namespace normc::tune {
 namespace {
 
 bool isBad(const Record& r) {
-  if (r.kind == "verify") return r.conclusion->verdict != "won" && r.conclusion->verdict != "tie";
+  if (r.kind == RecordKind::Verify) return r.conclusion->verdict > Verdict::Tie;
   return r.status != Status::Ok;
 }
 
 auto placeOf(const Record& r) {
-  const double untold = r.stamp ? 0 : r.kind == "choice" ? -r.conclusion->high : double(isBad(r));
+  const double untold = r.stamp ? 0 : r.kind == RecordKind::Choice ? -r.conclusion->high : double(isBad(r));
   return std::tuple(r.stamp, untold, std::string_view(r.session), r.number);
 }
 
@@ -31,27 +32,27 @@ std::string circumstancesOf(const Record& r) {
 }
 
 std::string reasonAmong(const std::vector<const Record*>& others, const Record& choice) {
-  if (choice.conclusion->verdict == "tie") return {};  // the default, which always exists
-  const Record *trial = nullptr, *again = nullptr;     // the newest of each
+  if (choice.conclusion->verdict == Verdict::Tie) return {};  // the default, which always exists
+  const Record *trial = nullptr, *again = nullptr;            // the newest of each
   for (const Record* r : others) {
-    if (r->kind == "choice" || r->stamp < choice.stamp || r->schedule != choice.schedule ||
+    if (r->kind == RecordKind::Choice || r->stamp < choice.stamp || r->schedule != choice.schedule ||
         r->generator != choice.generator)
       continue;
-    // The reason may be a missing program on this machine.
-    if (r->kind == "trial" && r->status == Status::Refused) continue;
-    if (r->kind == "trial" && r->status == Status::Duplicate) continue;  // it is no result of the code
-    const Record*& last = r->kind == "verify" ? again : trial;
+    // A refusal may have been for a missing program on this machine; a duplicate is no result of the code.
+    if (r->kind == RecordKind::Trial && (r->status == Status::Refused || r->status == Status::Duplicate))
+      continue;
+    const Record*& last = r->kind == RecordKind::Verify ? again : trial;
     if (!last || newer(*r, *last)) last = r;
   }
-  std::string found;
+  std::optional<Verdict> found;
   if (again && isBad(*again))
     found = again->conclusion->verdict;
   else if (trial && isBad(*trial))
-    found = name(trial->status);
-  if (found.empty()) return found;
-  const std::string how = found == "slower"                       ? "was slower than the default"
-                          : found == "crashed" || found == "hung" ? found
-                                                                  : "was " + found;
+    found = verdictOf(trial->status);
+  if (!found) return {};
+  const bool isVerb = found == Verdict::Crashed || found == Verdict::Hung;
+  const std::string how = (isVerb ? "" : "was ") + std::string(name(*found)) +
+                          (found == Verdict::Slower ? " than the default" : "");
   return how + " when it was measured again";
 }
 
@@ -61,7 +62,7 @@ Standing::Standing(const std::vector<Record>& all) {
   for (const Record& r : all) groups_[circumstancesOf(r)].records.push_back(&r);
   for (auto& [key, group] : groups_)
     for (const Record* r : group.records)
-      if (r->kind == "choice" && (!group.valid || newer(*r, *group.valid)) &&
+      if (r->kind == RecordKind::Choice && (!group.valid || newer(*r, *group.valid)) &&
           reasonAmong(group.records, *r).empty())
         group.valid = r;
 }

@@ -316,7 +316,7 @@ std::string lineOn(const Found& found) {
     return found.task.text() + ": not decided, the budget ended after " +
            counted(int64_t(found.candidates), "candidate");
   char gain[64] = "the default stays";
-  if (found.conclusion.verdict != "tie")
+  if (found.conclusion.verdict != Verdict::Tie)
     std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / found.conclusion.ratio);
   return found.task.text() + ": " +
          (found.remembered ? "known from its records" : std::to_string(found.candidates) + " candidates") +

@@ -84,7 +84,7 @@ std::vector<Task> tunedSizes(const Database& database, const ProblemText& proble
                              const Device& device) {
   std::map<std::pair<int64_t, int64_t>, Task> sizes;
   for (const Record& record : database.records)
-    if (record.kind == "choice" && record.task.problem == problem && record.task.norm == norm &&
+    if (record.kind == RecordKind::Choice && record.task.problem == problem && record.task.norm == norm &&
         record.device.kind == device.kind && record.device.arch == device.arch)
       sizes.emplace(std::pair(record.task.totalRows(), rowsLieInRuns(record.task) ? record.task.rows : 0),
                     record.task);
@@ -100,7 +100,7 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database, con
   int64_t stale = 0;
   for (size_t i = 0; i < database.records.size(); ++i) {
     const Record& r = database.records[i];
-    if (r.kind != "choice" || r.task.norm != wanted.norm || kindOf(r.task) != kind) continue;
+    if (r.kind != RecordKind::Choice || r.task.norm != wanted.norm || kindOf(r.task) != kind) continue;
     if (r.device.kind != site.device.kind || r.device.arch != site.device.arch) continue;
     if (r.toolchain != site.toolchain) {
       ++stale;
@@ -133,7 +133,7 @@ Pick pickFor(const Task& wanted, const Site& site, const Database& database, con
         found = which + " " + reason;
         continue;
       }
-      if (r.conclusion->verdict == "tie") {
+      if (r.conclusion->verdict == Verdict::Tie) {
         pick.rungs.push_back(std::string(rung) + ": " + which + " found nothing faster than the default");
         pick.origin = "default, tied in record " + e.id.substr(0, 8) + ", " + rung;
         return true;

@@ -14,7 +14,7 @@ void addHints(const Landscape& landscape, const std::vector<Record>& records, co
   if (const auto [choice, point] = choiceOf(landscape, records, setting); choice) options.incumbent = point;
   std::map<size_t, double> far;  // distance of each such point's nearest task
   for (const Record& record : records) {
-    if (record.kind != "choice" || record.task.problem.head() != head) continue;
+    if (record.kind != RecordKind::Choice || record.task.problem.head() != head) continue;
     const auto point = landscape.find(record.generator, record.schedule);
     if (!point || point == options.incumbent) continue;
     const double distance =

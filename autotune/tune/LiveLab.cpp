@@ -353,12 +353,13 @@ void LiveLab::keep(const Record& record) {
   if (callbacks_.journal) callbacks_.journal->append(record);
 }
 
-void LiveLab::conclude(const Outcome& outcome, const std::string& kind, const std::string& verdict) {
+void LiveLab::conclude(const Outcome& outcome, std::optional<Verdict> again) {
   const Decision& d = outcome.decision;
   Record record = recordOf(d.chosen);
-  record.kind = kind, record.stage = "race", record.screenedRows = 0;
+  record.kind = again ? RecordKind::Verify : RecordKind::Choice, record.stage = "race",
+  record.screenedRows = 0;
   record.conclusion = conclusionOf(d);
-  if (!verdict.empty()) record.conclusion->verdict = verdict;
+  if (again) record.conclusion->verdict = *again;
   for (const Racer& racer : outcome.confirmation.empty() ? outcome.racers : outcome.confirmation) {
     if (racer.point == d.chosen) record.samples = racer.samples;
     if (racer.point == landscape_.byDefault()) record.reference = racer.samples;

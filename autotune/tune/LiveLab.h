@@ -57,7 +57,7 @@ class LiveLab : public Lab {
   /// It is measured for `seconds` at most, but once.
   double copySeconds(int reads, int writes, double seconds = 60);
   /// Writes the decision of a search as a record. With a verdict: the result of measuring a choice again.
-  void conclude(const Outcome&, const std::string& kind = "choice", const std::string& verdict = "");
+  void conclude(const Outcome&, std::optional<Verdict> again = {});
   int64_t disturbed() const { return requests_.disturbed(); }
   /// True if time is left to wait for a quiet core. If not, disturbed samples were accepted.
   bool patient() const { return requests_.patient(); }

@@ -9,7 +9,7 @@ std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std:
   const Standing standing(records);
   std::pair<const Record*, size_t> best{nullptr, 0};
   for (const Record& record : records) {
-    if (record.kind != "choice" || record.task != setting.task || record.device != setting.device ||
+    if (record.kind != RecordKind::Choice || record.task != setting.task || record.device != setting.device ||
         record.toolchain != setting.toolchain)
       continue;
     const auto point = landscape.find(record.generator, record.schedule);
@@ -20,7 +20,7 @@ std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std:
 }
 
 Conclusion conclusionOf(const Decision& d) {
-  return {d.tie ? "tie" : "won", d.ratio.value, d.ratio.low, d.ratio.high};
+  return {d.tie ? Verdict::Tie : Verdict::Won, d.ratio.value, d.ratio.low, d.ratio.high};
 }
 
 std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std::vector<Record>& records,
@@ -28,7 +28,7 @@ std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std:
   std::map<size_t, Screened> remembered;
   std::map<size_t, const Record*> newest;
   for (const Record& record : records) {
-    if (record.kind != "trial" || record.task != setting.task || record.device != setting.device ||
+    if (record.kind != RecordKind::Trial || record.task != setting.task || record.device != setting.device ||
         record.toolchain != setting.toolchain)
       continue;
     const auto point = landscape.find(record.generator, record.schedule);

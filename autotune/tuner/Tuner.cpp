@@ -197,7 +197,7 @@ normc_status ended(normc_tuner& tuner, const tune::Found& found, normc_tuner_res
                                     .default_seconds = found.defaultSeconds,
                                     .candidates = int64_t(found.candidates),
                                     .rejected = int64_t(found.rejected),
-                                    .won = c.verdict != "tie",
+                                    .won = c.verdict != tune::Verdict::Tie,
                                     .from_records = found.remembered};
   return writeStruct(value, result, "normc_tuner_result");
 }

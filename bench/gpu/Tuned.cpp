@@ -20,7 +20,8 @@ Choices choicesOf(const std::string& folder, const std::string& records, const s
     const auto [choice, point] = tune::choiceOf(landscape, known->records, setting);
     if (!choice || setting.task.segments != 1) continue;
     choices[setting.task.problem.withSizes(1, setting.task.rows).text()] = {
-        choice->conclusion->verdict == "won", folder + "/" + shipped.made[point].package, choice->schedule};
+        choice->conclusion->verdict == tune::Verdict::Won, folder + "/" + shipped.made[point].package,
+        choice->schedule};
   }
   return choices;
 }

@@ -49,7 +49,7 @@ TEST_F(Bundle, IsMeasuredAndLeavesRecordsOfThisMachine) {
   ASSERT_TRUE(database);
   int choices = 0, wrong = 0;
   for (const Record& record : database->records) {
-    choices += record.kind == "choice", wrong += record.status == Status::Wrong;
+    choices += record.kind == RecordKind::Choice, wrong += record.status == Status::Wrong;
     EXPECT_GE(record.device.facts.at("cores"), 1);
     EXPECT_FALSE(record.device.name.empty());
   }
@@ -98,7 +98,7 @@ TEST_F(Bundle, EndsWhenItsTimeIsOverAndTheRestIsForTheNextRun) {
   EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
   int choices = 0;
   for (const Record& record : readDatabase(folder_ + "/results.jsonl")->records)
-    choices += record.kind == "choice";
+    choices += record.kind == RecordKind::Choice;
   EXPECT_EQ(choices, 3);
 }
 
@@ -286,7 +286,7 @@ TEST_F(Bundle, ACandidateThatIsMissingIsPassedOverWithoutARecordAgainstIt) {
   const auto ofSlow = [&] {
     const auto database = readDatabase(folder_ + "/results.jsonl");
     return std::count_if(database->records.begin(), database->records.end(), [](const Record& r) {
-      return r.kind == "trial" && r.schedule.find("slow") != r.schedule.npos;
+      return r.kind == RecordKind::Trial && r.schedule.find("slow") != r.schedule.npos;
     });
   };
   EXPECT_EQ(ofSlow(), 0);

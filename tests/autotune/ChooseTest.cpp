@@ -10,7 +10,7 @@ namespace {
 
 Record choice(int64_t rows, int64_t features, const std::string& schedule, double ratio = 0.8) {
   Record r;
-  r.kind = "choice";
+  r.kind = RecordKind::Choice;
   r.task = {*parseProblemText("layer_norm:forward@f32[*x" + std::to_string(features) + "]"),
             "hash",
             1,
@@ -22,13 +22,13 @@ Record choice(int64_t rows, int64_t features, const std::string& schedule, doubl
   r.toolchain = {{"normc", "1"}};
   r.generator = "mlir", r.schedule = schedule, r.stage = "race";
   r.samples = {ratio}, r.reference = {1};
-  r.conclusion = Conclusion{"won", ratio, ratio, ratio};
+  r.conclusion = Conclusion{Verdict::Won, ratio, ratio, ratio};
   r.session = "s", r.number = rows + features;
   return r;
 }
 
-Record verified(Record r, const std::string& verdict) {
-  r.kind = "verify", r.conclusion->verdict = verdict, r.number += 1000000;
+Record verified(Record r, Verdict verdict) {
+  r.kind = RecordKind::Verify, r.conclusion->verdict = verdict, r.number += 1000000;
   return r;
 }
 
@@ -109,7 +109,7 @@ TEST(Choose, AnotherDeviceOfTheArchitectureIsTheLastRung) {
 
 TEST(Choose, ATieKeepsTheDefaultAndSaysSo) {
   Record tie = choice(2048, 1024, "d", 1);
-  tie.conclusion->verdict = "tie";
+  tie.conclusion->verdict = Verdict::Tie;
   const Picked p = pick({tie, choice(4096, 1024, "c")}, 2048, 1024);
   EXPECT_EQ(p.schedule, "");
   EXPECT_TRUE(p.origin.starts_with("default, tied in record ")) << p.origin;
@@ -118,8 +118,8 @@ TEST(Choose, ATieKeepsTheDefaultAndSaysSo) {
 
 TEST(Choose, WhatLostWhenItWasVerifiedIsPassedOver) {
   const Record a = choice(2048, 1024, "a");
-  EXPECT_EQ(pick({a, verified(a, "won")}, 2048, 1024).schedule, "a");
-  const Picked p = pick({a, verified(a, "slower")}, 2048, 1024);
+  EXPECT_EQ(pick({a, verified(a, Verdict::Won)}, 2048, 1024).schedule, "a");
+  const Picked p = pick({a, verified(a, Verdict::Slower)}, 2048, 1024);
   EXPECT_EQ(p.schedule, "");
   EXPECT_TRUE(p.rungs.at(0).ends_with("was slower than the default when it was measured again"))
       << p.rungs[0];

@@ -26,20 +26,20 @@ Record trial(const std::string& schedule, int64_t stamp, Status status = Status:
 
 Record won(const std::string& schedule, int64_t stamp, double ratio) {
   Record r = trial(schedule, stamp);
-  r.kind = "choice", r.stage = "race", r.number = 9;
-  r.conclusion = Conclusion{"won", ratio, ratio, ratio};
+  r.kind = RecordKind::Choice, r.stage = "race", r.number = 9;
+  r.conclusion = Conclusion{Verdict::Won, ratio, ratio, ratio};
   return r;
 }
 
 Record tied(int64_t stamp) {
   Record r = won("default", stamp, 1);
-  r.conclusion->verdict = "tie";
+  r.conclusion->verdict = Verdict::Tie;
   return r;
 }
 
-Record again(const std::string& schedule, int64_t stamp, const std::string& verdict) {
+Record again(const std::string& schedule, int64_t stamp, Verdict verdict) {
   Record r = won(schedule, stamp, 1);
-  r.kind = "verify", r.conclusion->verdict = verdict;
+  r.kind = RecordKind::Verify, r.conclusion->verdict = verdict;
   return r;
 }
 
@@ -81,13 +81,16 @@ TEST(Standing, OfASessionTheLaterRecordCounts) {
 }
 
 TEST(Standing, WhatFailedWhenItWasMeasuredAgainDoesNotCount) {
-  for (const char* verdict : {"slower", "wrong", "crashed", "hung", "refused"})
-    EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, verdict)}), "none") << verdict;
-  EXPECT_EQ(taken({won("b", 1, 0.7), won("a", 2, 0.5), again("a", 3, "slower")}), "b") << "the one before it";
-  EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, "slower"), again("a", 3, "won")}), "a");
-  EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, "slower"), won("a", 3, 0.8)}), "a")
+  for (const Verdict verdict :
+       {Verdict::Slower, Verdict::Wrong, Verdict::Crashed, Verdict::Hung, Verdict::Refused})
+    EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, verdict)}), "none") << name(verdict);
+  EXPECT_EQ(taken({won("b", 1, 0.7), won("a", 2, 0.5), again("a", 3, Verdict::Slower)}), "b")
+      << "the one before it";
+  EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, Verdict::Slower), again("a", 3, Verdict::Won)}), "a");
+  EXPECT_EQ(taken({won("a", 1, 0.5), again("a", 2, Verdict::Slower), won("a", 3, 0.8)}), "a")
       << "it was chosen anew";
-  EXPECT_EQ(taken({won("a", 0, 0.5), again("a", 0, "slower")}), "none") << "of a normc that wrote no stamps";
+  EXPECT_EQ(taken({won("a", 0, 0.5), again("a", 0, Verdict::Slower)}), "none")
+      << "of a normc that wrote no stamps";
 }
 
 TEST(Standing, WhatTurnedOutWrongDoesNotCount) {
@@ -109,17 +112,18 @@ TEST(Standing, WhatWasFoundIsSaid) {
   const Record a = won("a", 1, 0.5);
   const auto reason = [&](const std::vector<Record>& records) { return Standing(records).reasonRejected(a); };
   EXPECT_EQ(reason({a}), "");
-  EXPECT_EQ(reason({again("a", 2, "slower")}), "was slower than the default when it was measured again");
-  EXPECT_EQ(reason({again("a", 2, "wrong")}), "was wrong when it was measured again");
+  EXPECT_EQ(reason({again("a", 2, Verdict::Slower)}),
+            "was slower than the default when it was measured again");
+  EXPECT_EQ(reason({again("a", 2, Verdict::Wrong)}), "was wrong when it was measured again");
   EXPECT_EQ(reason({trial("a", 2, Status::Crashed)}), "crashed when it was measured again");
-  Record elsewhere = again("a", 2, "slower"), otherTools = elsewhere, otherRows = elsewhere;
+  Record elsewhere = again("a", 2, Verdict::Slower), otherTools = elsewhere, otherRows = elsewhere;
   elsewhere.device.name = "another", otherTools.toolchain["normc"] = "2", otherRows.task.rows = 33;
-  EXPECT_EQ(reason({elsewhere, otherTools, otherRows, again("b", 2, "slower")}), "");
+  EXPECT_EQ(reason({elsewhere, otherTools, otherRows, again("b", 2, Verdict::Slower)}), "");
 }
 
 TEST(Standing, AChoiceIsSupersededByANewerValidOneAlone) {
   const Record a = won("a", 1, 0.5), b = won("b", 2, 0.7);
-  const std::vector<Record> both{a, b}, rejected{a, b, again("b", 3, "slower")};
+  const std::vector<Record> both{a, b}, rejected{a, b, again("b", 3, Verdict::Slower)};
   EXPECT_TRUE(Standing(both).isSuperseded(a));
   EXPECT_FALSE(Standing(both).isSuperseded(b));
   EXPECT_FALSE(Standing(rejected).isSuperseded(a));

@@ -77,7 +77,7 @@ TEST_F(Tuner, MeasuresWhatTheHostUsesAndNamesAPackageThatTheRuntimeRuns) {
   for (const Record& record : records()) {
     EXPECT_EQ(record.task.rows, 60);
     EXPECT_GE(record.device.facts.at("cores"), 1);
-    choices += record.kind == "choice";
+    choices += record.kind == RecordKind::Choice;
   }
   EXPECT_EQ(choices, 1);
 }
@@ -151,7 +151,7 @@ TEST_F(Tuner, ProgressIsToldAndMayEndTheCall) {
                                            "what was measured is in .*/results.jsonl")))
       << error();
   EXPECT_EQ(result_.package, nullptr);
-  for (const Record& record : records()) EXPECT_NE(record.kind, "choice");
+  for (const Record& record : records()) EXPECT_NE(record.kind, RecordKind::Choice);
   const size_t before = records().size();
   EXPECT_GT(before, 0u);
   watch = {.most = 1 << 20};

@@ -24,13 +24,13 @@ constexpr const char* kSchedule = "resident,vector=4,rows=2,unroll=2,tile=4,grai
 /// A line of records that chooses the schedule: a command that loses it compiles something else.
 std::string choiceOf(int64_t rows) {
   tune::Record r;
-  r.kind = "choice";
+  r.kind = tune::RecordKind::Choice;
   r.task = {*parseProblemText(kProblem), (*findNorm("layer_norm"))->structuralHash(), 1, rows, 64, 1, "warm"};
   r.device = tune::thisProcessor(normc_cpu_isa());
   r.toolchain = {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}};
   r.generator = "mlir", r.schedule = kSchedule;
   r.stage = "race", r.trials = 22, r.samples = {1e-6}, r.reference = {2e-6}, r.session = "s";
-  r.conclusion = tune::Conclusion{"won", 0.5, 0.49, 0.51};
+  r.conclusion = tune::Conclusion{tune::Verdict::Won, 0.5, 0.49, 0.51};
   return lineOf(r) + "\n";
 }
 

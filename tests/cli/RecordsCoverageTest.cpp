@@ -12,7 +12,7 @@ class RecordsCoverage : public CommandTest {
  protected:
   static tune::Record choice(const std::string& device, int64_t features, int64_t rows, double ratio) {
     tune::Record r;
-    r.kind = "choice";
+    r.kind = tune::RecordKind::Choice;
     r.task = {*parseProblemText("layer_norm:forward@f32[*x" + std::to_string(features) + "]"),
               (*findNorm("layer_norm"))->structuralHash(),
               1,
@@ -25,7 +25,7 @@ class RecordsCoverage : public CommandTest {
     r.generator = "mlir", r.schedule = "resident,rows=1", r.stage = "race", r.session = "s";
     r.number = ++numbers_, r.stamp = numbers_;
     r.samples = {ratio}, r.reference = {1};
-    r.conclusion = tune::Conclusion{ratio < 1 ? "won" : "tie", ratio, ratio, ratio};
+    r.conclusion = tune::Conclusion{ratio < 1 ? tune::Verdict::Won : tune::Verdict::Tie, ratio, ratio, ratio};
     return r;
   }
   void writeRecords(const std::vector<tune::Record>& records) const {
@@ -65,7 +65,8 @@ TEST_F(RecordsCoverage, ListsTheFeaturesOfEachDeviceAndThoseOfOthersAlone) {
 TEST_F(RecordsCoverage, CountsNoChoiceThatAnotherReplacedOrThatFailedSince) {
   const tune::Record first = choice("old", 64, 32, 0.5), second = choice("old", 64, 32, 0.25);
   tune::Record slower = choice("old", 64, 32, 0.25);
-  slower.kind = "verify", slower.stage = "verify", slower.conclusion->verdict = "slower";
+  slower.kind = tune::RecordKind::Verify, slower.stage = "verify",
+  slower.conclusion->verdict = tune::Verdict::Slower;
   writeRecords({first, second});
   EXPECT_EQ(coverage()[0]["problems"][0]["tasks"], 1);
   EXPECT_DOUBLE_EQ(coverage()[0]["problems"][0]["mean_of_wins"], 4) << "the newer one";

@@ -31,7 +31,8 @@ tune::Database tuned() {
   same.status = tune::Status::Duplicate, same.reason = "the same code as resident,rows=2",
   same.samples = same.reference = {};
   tune::Record choice = record("resident,rows=2", "race", 0.8, 7);
-  choice.kind = "choice", choice.conclusion = tune::Conclusion{"won", 0.8, 0.79, 0.81};
+  choice.kind = tune::RecordKind::Choice,
+  choice.conclusion = tune::Conclusion{tune::Verdict::Won, 0.8, 0.79, 0.81};
   std::string text;
   for (const tune::Record& each :
        {record("resident,rows=1", "screen", 1, 1), record("resident,rows=2", "screen", 0.8, 2), rejected,

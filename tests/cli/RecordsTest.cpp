@@ -21,13 +21,13 @@ class RecordsVerb : public CommandTest {
   /// A choice as `tune` would have made it here.
   tune::Record choice(int64_t rows, const std::string& schedule = kSchedule) const {
     tune::Record r;
-    r.kind = "choice";
+    r.kind = tune::RecordKind::Choice;
     r.task = {*parseProblemText(kProblem), hash(), 1, rows, 64, 1, "warm"};
     r.device = tune::thisProcessor(normc_cpu_isa());
     r.toolchain = {{"normc", normc_version()}, {"llvm", LLVM_VERSION_STRING}};
     r.generator = "mlir", r.schedule = schedule, r.stage = "race", r.trials = 22;
     r.samples = {1e-6}, r.reference = {2e-6}, r.session = "s", r.number = rows;
-    r.conclusion = tune::Conclusion{"won", 0.5, 0.49, 0.51};
+    r.conclusion = tune::Conclusion{tune::Verdict::Won, 0.5, 0.49, 0.51};
     return r;
   }
   static std::string hash();
@@ -149,7 +149,8 @@ TEST_F(RecordsVerb, ShowCountsAndLists) {
 TEST_F(RecordsVerb, ShowListsNoDuplicateAsRejected) {
   tune::Record duplicate = choice(32), old = choice(64), wrong = choice(128);
   for (tune::Record* r : {&duplicate, &old, &wrong})
-    r->kind = "trial", r->stage = "screen", r->conclusion = {}, r->samples = r->reference = {};
+    r->kind = tune::RecordKind::Trial, r->stage = "screen", r->conclusion = {},
+    r->samples = r->reference = {};
   duplicate.status = tune::Status::Duplicate, old.status = tune::Status::Refused,
   wrong.status = tune::Status::Wrong;
   duplicate.reason = old.reason = "the same code as another", wrong.reason = "y[0] is wrong";
@@ -280,7 +281,7 @@ TEST_F(RecordsVerb, WhatVerifyFindsWrongIsUsedNoMore) {
 TEST_F(RecordsVerb, VerifyLooksAtChoicesThatCount) {
   tune::Record old = choice(32), tie = choice(32);
   old.device.name = tie.device.name = "another";
-  tie.schedule = "default", tie.stamp = 1, tie.conclusion = tune::Conclusion{"tie", 1, 1, 1};
+  tie.schedule = "default", tie.stamp = 1, tie.conclusion = tune::Conclusion{tune::Verdict::Tie, 1, 1, 1};
   writeRecords("db.jsonl", {old});
   EXPECT_EQ(normc({"records", "verify", "db.jsonl", "--wait", "100ms", "--json"}).json()["choices"].size(),
             1u);
@@ -339,7 +340,7 @@ TEST_F(RecordsVerb, RecordsWithoutAMeasurementAreNeitherDrawnNorShown) {
 
 TEST_F(RecordsVerb, PlotDrawsOrSaysWhatItNeeds) {
   tune::Record trial = choice(32);
-  trial.kind = "trial", trial.stage = "screen", trial.conclusion.reset(), trial.number = 99;
+  trial.kind = tune::RecordKind::Trial, trial.stage = "screen", trial.conclusion.reset(), trial.number = 99;
   writeRecords("db.jsonl", {choice(32), trial});
   const Outcome o = normc({"records", "plot", "db.jsonl", "-o", "plots"});
   if (o.code == 3) {
@@ -463,7 +464,7 @@ TEST_F(RecordsVerb, WhatWritesNoFileTakesNone) {
 
 TEST_F(RecordsVerb, PlotDrawsIntoAFolderOfAnyName) {
   tune::Record trial = choice(32);
-  trial.kind = "trial", trial.stage = "screen", trial.conclusion.reset(), trial.number = 99;
+  trial.kind = tune::RecordKind::Trial, trial.stage = "screen", trial.conclusion.reset(), trial.number = 99;
   writeRecords("db.jsonl", {choice(32), trial});
   const Outcome o = normc({"records", "plot", "db.jsonl", "-o", "a$b 'c'"});
   if (o.err.find("gnuplot, which is not on the PATH") != o.err.npos)

@@ -39,7 +39,7 @@ void checkChoice(const tune::Record& choice, const tune::Database& database) {
   const tune::Pick pick =
       tune::pickFor(choice.task, site, database, standing, [](const tune::Record&) { return true; });
   require(!pick.origin.empty() && !pick.rungs.empty(), "a schedule has an origin");
-  require(!pick.record || pick.record->kind == "choice", "what is picked is a choice");
+  require(!pick.record || pick.record->kind == tune::RecordKind::Choice, "what is picked is a choice");
   const bool stands = standing.reasonRejected(choice).empty();
   require(!stands || pick.record || pick.origin.starts_with("default, tied"),
           "a choice that stands is found");
@@ -87,7 +87,7 @@ void records(std::string_view text) {
   size_t choices = 0;
   for (const tune::Record& record : again.records) {
     require(!tune::newer(record, record), "no record is newer than itself");
-    if (record.kind == "choice") {
+    if (record.kind == tune::RecordKind::Choice) {
       (void)standing.reasonRejected(record);
       (void)standing.isSuperseded(record);
       if (++choices <= 4) checkChoice(record, again);
@@ -115,10 +115,12 @@ std::vector<std::string> seedsOfRecords() {
   };
   std::vector<std::string> seeds = {withoutId(r)};
   tune::Record choice = r;
-  choice.kind = "choice", choice.conclusion = tune::Conclusion{"won", 0.8, 0.75, 0.85}, choice.number = 1;
+  choice.kind = tune::RecordKind::Choice,
+  choice.conclusion = tune::Conclusion{tune::Verdict::Won, 0.8, 0.75, 0.85}, choice.number = 1;
   seeds.push_back(withoutId(r) + withoutId(choice));
   tune::Record verify = choice;
-  verify.kind = "verify", verify.conclusion->verdict = "slower", verify.stamp = 6;
+  verify.kind = tune::RecordKind::Verify, verify.conclusion->verdict = tune::Verdict::Slower,
+  verify.stamp = 6;
   seeds.push_back(withoutId(choice) + withoutId(verify) + withoutId(choice) +
                   "\n{\"schema\": 3}\nno record\n");
   tune::Record wrong = r;

@@ -324,9 +324,10 @@ class GpuTuned : public GpuBench {
   }
   ~GpuTuned() override { std::filesystem::remove_all(folder_); }
 
-  void decide(const std::string& verdict, const std::string& schedule, const std::string& device = "") {
+  void decide(tune::Verdict verdict, const std::string& schedule, const std::string& device = "") {
     tune::Record record;
-    record.kind = "choice", record.stage = "race", record.task = task_.setting.task, record.task.threads = 1;
+    record.kind = tune::RecordKind::Choice, record.stage = "race", record.task = task_.setting.task,
+    record.task.threads = 1;
     record.device = tune::thisCudaDevice(0, NORMC_FAKE_CUDA), record.device.arch = "sm_80";
     if (!device.empty()) record.device.name = device;
     record.toolchain = task_.setting.toolchain, record.generator = "hand", record.schedule = schedule;
@@ -350,7 +351,7 @@ class GpuTuned : public GpuBench {
 };
 
 TEST_F(GpuTuned, WhatWonIsTimedBesideTheDefault) {
-  decide("won", "other");
+  decide(tune::Verdict::Won, "other");
   const Json record = timed();
   EXPECT_EQ(record.at("tuned").at("verdict"), "won") << record;
   EXPECT_EQ(record.at("tuned").at("schedule"), "other");
@@ -360,12 +361,12 @@ TEST_F(GpuTuned, WhatWonIsTimedBesideTheDefault) {
 }
 
 TEST_F(GpuTuned, ATieLeavesTheDefaultAlone) {
-  decide("tie", "default");
+  decide(tune::Verdict::Tie, "default");
   EXPECT_EQ(timed().at("tuned"), Json({{"verdict", "tie"}, {"schedule", "default"}}));
 }
 
 TEST_F(GpuTuned, ChoicesOfAnotherDeviceAreNone) {
-  decide("won", "other", "Another GPU");
+  decide(tune::Verdict::Won, "other", "Another GPU");
   EXPECT_TRUE(tuned().empty());
   EXPECT_FALSE(timed().contains("tuned"));
 }
@@ -373,7 +374,7 @@ TEST_F(GpuTuned, ChoicesOfAnotherDeviceAreNone) {
 TEST_F(GpuTuned, AShapeIsMeasuredAgainOnceTuningHasDecidedOnIt) {
   const Json begin = {{"kind", "begin"}, {"shape", shape("forward").text()}}, untuned = timed();
   EXPECT_TRUE(timed({begin, untuned}).is_null()) << "nothing is new";
-  decide("won", "other");
+  decide(tune::Verdict::Won, "other");
   const Json tuned = timed({begin, untuned});
   EXPECT_TRUE(tuned.contains("tuned")) << tuned;
   EXPECT_TRUE(timed({begin, untuned, begin, tuned}).is_null());

@@ -106,7 +106,7 @@ class GpuDryRun : public testing::Test {
     std::vector<tune::Record> list;
     if (database)
       for (const tune::Record& record : database->records)
-        if (record.kind == "choice") list.push_back(record);
+        if (record.kind == tune::RecordKind::Choice) list.push_back(record);
     return list;
   }
   std::string log() const { return content(out_ / "log.txt"); }

@@ -61,7 +61,7 @@ TEST_F(TuneBundle, IsJudgedAndTimedOnADevice) {
         EXPECT_EQ(record.status, Status::Ok) << record.reason;
         EXPECT_EQ(record.device.kind, "cuda");
         EXPECT_GT(record.device.facts.at("multiprocessors"), 0);
-        right += record.kind == "trial" && record.stage == "screen" && record.trials > 10;
+        right += record.kind == RecordKind::Trial && record.stage == "screen" && record.trials > 10;
       }
       EXPECT_EQ(right, 2) << entry << " " << policy;
     }

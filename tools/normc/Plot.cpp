@@ -30,7 +30,8 @@ std::string seriesOf(const tune::Task& task) { return task.problem.head() + ", "
 std::string landscapeScript(const tune::Database& all) {
   std::map<std::string, std::vector<double>> ratios;
   for (const Record& r : all.records)
-    if (r.kind == "trial" && r.status == tune::Status::Ok && r.stage == "screen" && !r.samples.empty())
+    if (r.kind == tune::RecordKind::Trial && r.status == tune::Status::Ok && r.stage == "screen" &&
+        !r.samples.empty())
       ratios[r.task.text()].push_back(measure::median(r.samples) / measure::median(r.reference));
   std::string data, plot;
   int index = 0;
@@ -56,7 +57,7 @@ std::string choicesScript(const tune::Database& all, bool overFeatures) {
   const tune::Standing standing(all.records);
   std::map<std::string, std::map<double, std::pair<double, double>>> series;
   for (const Record& r : all.records)
-    if (r.kind == "choice" && standing.reasonRejected(r).empty() && !standing.isSuperseded(r))
+    if (r.kind == tune::RecordKind::Choice && standing.reasonRejected(r).empty() && !standing.isSuperseded(r))
       series[overFeatures ? seriesOf(r.task) + ", " + std::to_string(r.task.totalRows()) + " rows"
                           : seriesOf(r.task)]
             [overFeatures ? double(r.task.features) : bytes(r.task.problem.data) * elementsOf(r.task)] = {

@@ -42,7 +42,7 @@ std::map<std::string, Place> placesOf(const tune::Database& all) {
   const tune::Standing valid(all.records);
   std::map<std::pair<std::string, std::string>, const tune::Record*> newest;
   for (const tune::Record& r : all.records) {
-    if (r.kind != "choice" || !valid.reasonRejected(r).empty()) continue;
+    if (r.kind != tune::RecordKind::Choice || !valid.reasonRejected(r).empty()) continue;
     const tune::Record*& standing = newest[{r.device.id(), r.task.norm + r.task.text()}];
     if (!standing || tune::newer(r, *standing)) standing = &r;
   }
@@ -53,7 +53,7 @@ std::map<std::string, Place> placesOf(const tune::Database& all) {
     Covered& covered = place.subjects[subjectOf(r->task)];
     covered.features.insert(r->task.features), covered.rows.insert(r->task.totalRows());
     covered.tasks.insert({r->task.segments, r->task.rows, r->task.features});
-    if (r->conclusion->verdict != "won") continue;
+    if (r->conclusion->verdict != tune::Verdict::Won) continue;
     ++covered.won, covered.logOfWins -= std::log(r->conclusion->ratio);
   }
   return places;

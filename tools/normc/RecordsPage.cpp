@@ -53,10 +53,10 @@ std::string toolsOf(const Record& r) {
 std::map<std::string, Problem> problemsOf(const tune::Database& all) {
   std::map<std::string, Problem> problems;
   for (const Record& r : all.records) {
-    if (r.kind == "verify") continue;
+    if (r.kind == tune::RecordKind::Verify) continue;
     Problem& one = problems[r.task.text() + "\n" + r.device.id() + "\n" + toolsOf(r)];
     one.any = &r;
-    (r.kind == "choice" ? one.choices : one.trials).push_back(&r);
+    (r.kind == tune::RecordKind::Choice ? one.choices : one.trials).push_back(&r);
   }
   return problems;
 }
@@ -92,7 +92,7 @@ std::vector<Mark> marksOf(const Problem& problem, const std::string& stage, cons
 std::string choiceText(const Record& choice) {
   const tune::Conclusion& c = *choice.conclusion;
   const std::string schedule = "<code>" + escaped(nameOf(choice)) + "</code>";
-  if (c.verdict == "tie") return "The default stays: " + schedule + ".";
+  if (c.verdict == tune::Verdict::Tie) return "The default stays: " + schedule + ".";
   return "Chosen: " + schedule + ", " + digitsText(1 / c.ratio, 3) + " times as fast as the default [" +
          digitsText(1 / c.high, 3) + ", " + digitsText(1 / c.low, 3) + "], " +
          secondsText(measure::median(choice.samples)) + " a call.";

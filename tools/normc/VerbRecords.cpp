@@ -41,8 +41,8 @@ Json jsonOf(const tune::Record& r, const std::string& id) {
           {"device_id", r.device.id()},
           {"generator", r.generator},
           {"schedule", r.schedule},
-          {"kind", r.kind},
-          {"verdict", r.conclusion->verdict},
+          {"kind", tune::name(r.kind)},
+          {"verdict", tune::name(r.conclusion->verdict)},
           {"ratio", r.conclusion->ratio},
           {"low", r.conclusion->low},
           {"high", r.conclusion->high}};
@@ -54,8 +54,8 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
   int64_t trials = 0;
   for (const tune::Record& r : all.records) {
     devices.insert(r.device.text() + " (" + r.device.id().substr(0, 8) + ")");
-    trials += r.kind == "trial";
-    if (r.kind == "trial" && isFailure(r.status))
+    trials += r.kind == tune::RecordKind::Trial;
+    if (r.kind == tune::RecordKind::Trial && isFailure(r.status))
       rejected.insert(r.task.problem.text() + ", " + r.schedule + ": " + std::string(tune::name(r.status)) +
                       ": " + shortOf(r.reason));
   }
@@ -63,13 +63,15 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
   Table table({"record", "problem", ">rows", ">threads", "policy", "device", "", ">speed-up", "schedule"});
   for (size_t i = 0; i < all.records.size(); ++i) {
     const tune::Record& r = all.records[i];
-    if (r.kind == "trial") continue;
+    if (r.kind == tune::RecordKind::Trial) continue;
     choices.push_back(jsonOf(r, all.id(i)));
-    table.row({all.id(i).substr(0, 8), r.task.problem.text(), std::to_string(r.task.totalRows()),
-               std::to_string(r.task.threads), r.task.policy, r.device.id().substr(0, 8),
-               (r.kind == "verify" ? "again: " : "") + r.conclusion->verdict,
-               r.conclusion->verdict == "tie" ? "" : digitsText(1 / r.conclusion->ratio, 3) + "x",
-               r.schedule});
+    table.row(
+        {all.id(i).substr(0, 8), r.task.problem.text(), std::to_string(r.task.totalRows()),
+         std::to_string(r.task.threads), r.task.policy, r.device.id().substr(0, 8),
+         (r.kind == tune::RecordKind::Verify ? "again: " : "") +
+             std::string(tune::name(r.conclusion->verdict)),
+         r.conclusion->verdict == tune::Verdict::Tie ? "" : digitsText(1 / r.conclusion->ratio, 3) + "x",
+         r.schedule});
   }
   if (out.json) {
     out.result({{"records", all.counts.records},

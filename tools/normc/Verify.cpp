@@ -20,7 +20,7 @@ namespace {
 
 /// Prints a choice that was measured again.
 std::string textOf(const tune::Remeasured& again) {
-  const std::string head = again.verdict.empty() ? "not measured" : again.verdict;
+  const std::string head(again.verdict ? tune::name(*again.verdict) : "not measured");
   return again.reason.empty() ? head : head + ": " + shortOf(again.reason);
 }
 
@@ -42,7 +42,8 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
   int64_t confirmed = 0, ties = 0, slower = 0, failures = 0, passed = 0, choices = 0;
   const tune::Standing standing(database.records);
   const auto isTried = [&](const tune::Record& r) {
-    return r.kind == "choice" && r.conclusion->verdict == "won" && !standing.isSuperseded(r);
+    return r.kind == tune::RecordKind::Choice && r.conclusion->verdict == tune::Verdict::Won &&
+           !standing.isSuperseded(r);
   };
   try {
     journal.emplace(file);
@@ -68,11 +69,11 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
         if (!measured) break;
         again = *measured;
       }
-      ++(again.verdict == "won"      ? confirmed
-         : again.verdict == "tie"    ? ties
-         : again.verdict == "slower" ? slower
-         : again.verdict.empty()     ? passed
-                                     : failures);
+      ++(!again.verdict                           ? passed
+         : again.verdict == tune::Verdict::Won    ? confirmed
+         : again.verdict == tune::Verdict::Tie    ? ties
+         : again.verdict == tune::Verdict::Slower ? slower
+                                                  : failures);
       table.row({database.id(i).substr(0, 8), choice.task.problem.text(), std::to_string(choice.task.rows),
                  choice.task.policy, digitsText(1 / choice.conclusion->ratio, 3) + "x",
                  again.ratio.value != 1 ? digitsText(1 / again.ratio.value, 3) + "x" : "", textOf(again),
