@@ -55,7 +55,7 @@ class Builder {
     spec_.groups = {};
     const Item* value = only(clause, allOf(kReduceWords));
     if (!value || !head(clause, *value, kReduceWords, spec_.reduce)) return;
-    const bool grouped = spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures;
+    const bool grouped = spec_.perGroup();
     if (grouped) {
       options(clause, *value, {"groups"}).groups("groups", spec_.groups);
     } else {

@@ -38,7 +38,7 @@ class Checker {
                                const std::string& where) {
       require(isDefault, "C5", place, what + " means nothing " + where, "leave it out");
     };
-    const bool grouped = spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures;
+    const bool grouped = spec_.perGroup();
     const bool approximate = spec_.backward == Backward::Approximate;
     const Spec::Approximate& nu = spec_.approximate;
     const Renorm kind = spec_.renorm.kind;

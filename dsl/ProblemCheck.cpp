@@ -70,7 +70,7 @@ class ProblemChecker {
  private:
   void shape() {
     const std::string reduce = "'reduce " + wordOf(kReduceWords, spec_.reduce) + "'";
-    const bool bySegment = spec_.reduce == Reduce::Segment || spec_.reduce == Reduce::SegmentFeatures;
+    const bool bySegment = spec_.perSegment();
     const bool channelsFirst = problem_.layout == Layout::ChannelsFirst;
     // P1
     if (problem_.features && *problem_.features < 1) {
@@ -186,8 +186,7 @@ class ProblemChecker {
            "both features of a pair belong to one group of " + std::string(clause) + ": use a multiple of " +
                std::to_string(*count));
     };
-    if (spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures)
-      pairsShare("'reduce'", spec_.groups);
+    if (spec_.perGroup()) pairsShare("'reduce'", spec_.groups);
     if (spec_.pre) pairsShare("'pre'", spec_.pre->groups);
     if (!problem_.features || *problem_.features < 1 || *problem_.features % *runs != 0) return;
     const int64_t run = *problem_.features / *runs;
@@ -274,7 +273,7 @@ class ProblemChecker {
     } else if (!spec_.scale && !spec_.bias) {
       refuse("needs an affine, and " + inQuotes(spec_.name) + " has none",
              "it rounds what the affine takes: leave it out");
-    } else if (spec_.reduce != Reduce::Features) {
+    } else if (!spec_.perRow()) {
       refuse("needs 'reduce features', and " + inQuotes(spec_.name) + " has 'reduce " +
                  wordOf(kReduceWords, spec_.reduce) + "'",
              "it is for norms of rows: leave it out");

@@ -57,7 +57,7 @@ Applied ofBatch(const Call& call, const BatchStatistics& batch, int64_t step) {
 
 Values count(const Call& call) {
   if (isOverRanks(call.problem.entry)) return {exact(static_cast<double>(call.realRows()))};
-  const int64_t segments = call.spec.reduce == Reduce::Rows ? 1 : call.given.extents.segments;
+  const int64_t segments = call.spec.perFeature() ? 1 : call.given.extents.segments;
   std::vector<double> real(segments);
   for (int64_t row = 0; row < call.rows; ++row) real[row / (call.rows / segments)] += call.real(row);
   Values out;

@@ -60,7 +60,7 @@ class Call {
 
   bool real(int64_t row) const { return given.mask.empty() || given.mask[row] != 0; }
   /// True if the row enters the statistics. A row is never left out of its own statistic.
-  bool counted(int64_t row) const { return spec.reduce == Reduce::Features || real(row); }
+  bool counted(int64_t row) const { return spec.perRow() || real(row); }
   /// True if the row has outputs and its gradient enters sums.
   bool present(int64_t row) const { return spec.padding == Padding::LeaveOutOfStatistics || real(row); }
 

@@ -22,7 +22,7 @@ std::string structuralText(const Spec& spec) {
     out += key;
     out += " " + value;
   };
-  if (spec.reduce == Reduce::Features || spec.reduce == Reduce::SegmentFeatures) {
+  if (spec.perGroup()) {
     add("groups", code(spec.groups));
   }
   add("center", code(spec.center));

@@ -232,10 +232,15 @@ struct Spec {
 
   /// True if there is one statistic for each feature (column statistics); only these have state.
   bool perFeature() const { return reduce == Reduce::Rows; }
+  /// True if each row has statistics of its own.
+  bool perRow() const { return reduce == Reduce::Features; }
+  /// True if each segment has statistics of its own.
+  bool perSegment() const { return reduce == Reduce::Segment || reduce == Reduce::SegmentFeatures; }
+  /// True if a statistic is that of a group of features; else each feature has its own.
+  bool perGroup() const { return reduce == Reduce::Features || reduce == Reduce::SegmentFeatures; }
   /// True if something has one of its own for each segment, so that a problem has three dimensions (P2, P11).
   bool needsSegments() const {
-    return reduce == Reduce::Segment || reduce == Reduce::SegmentFeatures ||
-           (gate && gate->per == Per::Segment) || (modulate && modulate->per == Per::Segment);
+    return perSegment() || (gate && gate->per == Per::Segment) || (modulate && modulate->per == Per::Segment);
   }
   /// True if forward has the output `stream`, which backward reads in place of x and residual.
   bool hasStream() const { return residual && !residual->after && residual->stream; }

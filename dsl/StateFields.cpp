@@ -152,9 +152,9 @@ std::vector<Field> savedFields(const Problem& problem) {
   if (spec.divideBy == DivideBy::Window || spec.renorm.kind != Renorm::None) {
     fields.push_back({"step", DType::I64, {}, 0});
   }
-  if (overRanks ? !late : problem.mask && spec.reduce != Reduce::Features) {
+  if (overRanks ? !late : problem.mask && !spec.perRow()) {
     std::vector<Extent> counts;
-    if (spec.reduce != Reduce::Rows) counts.push_back(kSegments);
+    if (!spec.perFeature()) counts.push_back(kSegments);
     fields.push_back({"count", type, counts, 0});
   }
   return fields;

@@ -45,8 +45,8 @@ bool isInteger(std::string_view output) {
 bool combinesRows(const Problem& problem) {
   const Spec& spec = *problem.spec;
   if (problem.hasConstantStatistics()) return false;
-  if (spec.reduce == Reduce::Features) return false;
-  return spec.reduce != Reduce::Rows || spec.needsBatchStatistics() || spec.warmup.has_value();
+  if (spec.perRow()) return false;
+  return !spec.perFeature() || spec.needsBatchStatistics() || spec.warmup.has_value();
 }
 
 // Returns the number of terms of a sum: a gradient of this shape, or a statistic.

@@ -70,7 +70,7 @@ void addGeneric(std::set<std::string>& problems, const std::shared_ptr<const Spe
       addIfLegal(problem);
     }
     problem.data = DType::F32;
-    if (spec->reduce == Reduce::Rows) {
+    if (spec->perFeature()) {
       Problem variant = problem;
       variant.mask = true;
       addIfLegal(variant);

@@ -129,7 +129,7 @@ Num Element::factor() { return add((*this)[Part::Scale], (*this)[Part::ScaleOffs
 Num Element::modFactor() { return add((*this)[Part::ModScale], (*this)[Part::ModOffset]); }
 
 // The statistic of one row does not depend on which rows are padding.
-Num Element::inStatistic() { return k_.spec().reduce == Reduce::Features ? Num() : valid(); }
+Num Element::inStatistic() { return k_.spec().perRow() ? Num() : valid(); }
 
 Num Element::kept() { return k_.spec().padding == Padding::Exclude ? valid() : Num(); }
 

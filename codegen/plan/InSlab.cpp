@@ -91,8 +91,7 @@ class InSlab {
   /// is taken about the mean itself.
   bool isProbedWhole() const {
     const auto& features = k_.problem().features;
-    if (vector_ < 2 || spec_.reduce != Reduce::Features || spec_.moment != Moment::Central || !features)
-      return false;
+    if (vector_ < 2 || !spec_.perRow() || spec_.moment != Moment::Central || !features) return false;
     const int64_t width = *features / k_.problem().groups(spec_.groups);
     return width % vector_ == 0 && width <= 8 * vector_ && llvm::isPowerOf2_64(width / vector_);
   }

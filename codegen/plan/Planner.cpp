@@ -20,12 +20,12 @@ static std::optional<std::string> whyNotScaled(const Problem& problem, Strategy 
   if (isBackward(problem.entry) || !scalesRows(spec)) return std::nullopt;
   if (strategy == Strategy::Split) return "the scale of codes needs whole rows: strategy resident";
   if (spec.pre) return "groups of `pre` do not have the scales of whole rows of codes: quantize per = tensor";
-  if (spec.reduce == Reduce::Rows)
+  if (spec.perFeature())
     return strategy == Strategy::Streamed ? std::nullopt
                                           : std::optional<std::string>(
                                                 "a resident column slab has no whole rows, which scales of "
                                                 "codes are of: strategy streamed");
-  if (spec.reduce != Reduce::Features)
+  if (!spec.perRow())
     return "a slab of a segment has no rows of its own, which scales of codes are of: quantize per = tensor";
   const int64_t groups = problem.groups(spec.groups);
   if (groups == 1) return std::nullopt;
@@ -63,8 +63,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, Strategy strategy)
   if (strategy == Strategy::Split) {
     if (hasSegmentSums(problem))
       return "gradients that are sums over the rows of a segment need tasks of its rows: strategy resident";
-    if (spec.reduce != Reduce::Features)
-      return "only a statistic of a row is split over its features: strategy resident";
+    if (!spec.perRow()) return "only a statistic of a row is split over its features: strategy resident";
     if (channelsFirst)
       return "the features of a row do not lie together in layout channels_first: strategy resident";
     if (const int64_t groups = problem.groups(spec.groups); groups != 1)
@@ -94,7 +93,7 @@ std::optional<std::string> whyNoStrategy(const Problem& problem) {
 
 std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
   if (problem.layout == Layout::FeaturesLast) return std::nullopt;
-  if (problem.spec->reduce == Reduce::Features)
+  if (problem.spec->perRow())
     return "the features of a row do not lie together in layout channels_first: "
            "only MLIR for a CPU goes across channels";
   if (isOverRanks(problem.entry))

@@ -20,12 +20,10 @@ bool Step::needsSquares() const {
   return !spec_.momentIsOfX0() || !k_.hasSaved("second_moment");
 }
 
-bool Step::hasOwnParameters() const {
-  return spec_.reduce == Reduce::Rows || spec_.reduce == Reduce::Segment;
-}
+bool Step::hasOwnParameters() const { return !spec_.perGroup(); }
 
 Num Step::elements() {
-  if (spec_.reduce == Reduce::Features) return k_.width(WidthOf::Groups);
+  if (spec_.perRow()) return k_.width(WidthOf::Groups);
   Num rows = k_.count(spec_.perFeature() ? CountScope::All : CountScope::Slab);
   return max(spec_.reduce == Reduce::SegmentFeatures ? rows * k_.width(WidthOf::Groups) : rows,
              k_.constant(1));

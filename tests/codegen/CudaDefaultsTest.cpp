@@ -53,7 +53,7 @@ TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {
               EXPECT_FALSE(why) << candidate.schedule << ": " << *why;
               EXPECT_EQ(llvm::cantFail(bound->parse(candidate.schedule))->text(), candidate.schedule);
             }
-            const bool rows = problem->spec->reduce == Reduce::Features;
+            const bool rows = problem->spec->perRow();
             EXPECT_EQ(candidates.empty(), channelsFirst && (isOverRanks(entry) || rows))
                 << bound->whyIllegal().value_or("no reason given");
             ++served;

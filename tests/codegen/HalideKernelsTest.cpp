@@ -56,7 +56,7 @@ TEST_P(HalideTraffic, OfTheStatementIsThatOfTheSweeps) {
         EXPECT_DOUBLE_EQ(counted("writes"), writes);
         EXPECT_GE(counted("reads"), reads);
         // The shift estimate takes 32 elements of a row, or all of a group's 16.
-        const bool rowsOwn = problem->spec->reduce == Reduce::Features;
+        const bool rowsOwn = problem->spec->perRow();
         EXPECT_LT(counted("reads"), reads + (rowsOwn ? 1.01 : 0.05));
       }
     }

@@ -242,8 +242,7 @@ TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
           auto problem = problemOf(norm, {.entry = entry, .mask = mask, .channelsFirst = channelsFirst});
           if (!problem) continue;
           EXPECT_FALSE(cpu::strategies(*problem).empty()) << problem->text();
-          const bool onCpuAlone =
-              channelsFirst && (isOverRanks(entry) || norm.spec->reduce == Reduce::Features);
+          const bool onCpuAlone = channelsFirst && (isOverRanks(entry) || norm.spec->perRow());
           EXPECT_EQ(legalStrategies(*problem).empty(), onCpuAlone) << problem->text();
         }
 }

@@ -26,7 +26,7 @@ class RandomSpec {
       spec_.moment = pick<Moment>(2);
       spec_.backward = chance(4) ? Backward::Frozen : Backward::Exact;
     }
-    if (spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures) spec_.groups = groups();
+    if (spec_.perGroup()) spec_.groups = groups();
     if (spec_.perFeature() && chance(4)) spec_.pre = {groups(), number({1e-5, 1e-3})};
     spec_.scale = !chance(4);
     spec_.bias = chance(2);
@@ -55,7 +55,7 @@ class RandomSpec {
   Spec makeWithRope() {
     make();
     // The two features of a pair have one statistic, also where `heads` is of any number.
-    const bool grouped = spec_.reduce == Reduce::Features || spec_.reduce == Reduce::SegmentFeatures;
+    const bool grouped = spec_.perGroup();
     const Groups shared = spec_.pre ? spec_.pre->groups : grouped ? spec_.groups : Groups{};
     Spec::Rope& rope = spec_.rope.emplace();
     rope.pairs = pick<Pairs>(2);
@@ -68,8 +68,7 @@ class RandomSpec {
  private:
   // Half of the specs stay bare.
   void around() {
-    const bool sums =
-        spec_.reduce != Reduce::Rows && spec_.center == Center::None && spec_.moment == Moment::Raw;
+    const bool sums = !spec_.perFeature() && spec_.center == Center::None && spec_.moment == Moment::Raw;
     if (sums && chance(3)) spec_.moment = Moment::Sum;
     if (chance(2)) return;
     if (chance(2)) {

@@ -285,7 +285,7 @@ TEST(ReferenceActivation, TheOtherSlopeAtTheCornerReachesAllThatItEnters) {
     Layer layer(spec, {1, 3, 3});
     for (Layer* each : {&layer, &plain}) each->problem.data = each->problem.params = DType::F32;
     const Vector x = {4, 5, 6, 5, 1, 9, 6, 3, 3};  // row 0 and column 0 have their mean in the middle
-    const size_t corner = spec.reduce == Reduce::Features ? 1 : 3;
+    const size_t corner = spec.perRow() ? 1 : 3;
     const Vector o = values(plain.forward(x), "y"), dy = random(9, 1);
     ASSERT_EQ(o[corner], 0);
     layer.forward(x);

@@ -122,7 +122,7 @@ class Kernel {
   static float valueOf(double value) { return static_cast<float>(value); }
 
   // A line is what one statistic is taken over.
-  bool columns() const { return spec_.reduce == Reduce::Rows; }
+  bool columns() const { return spec_.perFeature(); }
   int64_t lines() const { return columns() ? kExtents.features : kExtents.totalRows(); }
   int64_t length() const { return kCount / lines(); }
   int64_t at(int64_t line, int64_t j) const { return columns() ? j * lines() + line : line * length() + j; }

@@ -81,7 +81,7 @@ template <typename T>
 Outputs<T> kernel(const Spec& spec, const Layer& layer, const Vector& xs, const Vector& dys, Mistake mistake,
                   Scaled scaled) {
   const int64_t rows = kExtents.rows, features = kExtents.features;
-  const bool columns = spec.reduce == Reduce::Rows, centred = spec.center == Center::Current;
+  const bool columns = spec.perFeature(), centred = spec.center == Center::Current;
   const bool late = columns && scaled == Scaled::Sums;
   const int64_t statistics = columns ? features : rows, length = columns ? rows : features;
   const auto at = [&](int64_t k, int64_t j) { return columns ? j * features + k : k * features + j; };

@@ -42,8 +42,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
       d.problem.output = (DType[]){DType::F32, DType::BF16, DType::F16, DType::F64}[ofOutput() % 4];
     if (spec.hasResidual(/*after=*/false) && ofOutput() % 2)
       d.problem.stream = (DType[]){DType::F32, DType::BF16, DType::F16, DType::F64}[ofOutput() % 4];
-    d.problem.roundsNormalized =
-        affine && bytes(d.problem.data) == 2 && spec.reduce == Reduce::Features && ofOutput() % 2;
+    d.problem.roundsNormalized = affine && bytes(d.problem.data) == 2 && spec.perRow() && ofOutput() % 2;
     if (random() % 4) d.problem.features = d.features;
     auto checked = checkProblem(d.problem);
     if (!checked) continue;

@@ -92,7 +92,7 @@ bool isMap(const Problem& problem) {
 }
 
 bool isAcrossChannels(const Problem& problem) {
-  return problem.layout == Layout::ChannelsFirst && problem.spec->reduce == Reduce::Features;
+  return problem.layout == Layout::ChannelsFirst && problem.spec->perRow();
 }
 
 bool canStoreInTurn(const Problem& problem, Strategy strategy) {
@@ -106,7 +106,7 @@ int64_t statisticWidth(const Problem& problem) {
   if (problem.layout != Layout::FeaturesLast) return 0;
   const int64_t features = problem.features.value_or(kUnknownFeatures);
   if (spec.pre) return features / problem.groups(spec.pre->groups);
-  return spec.reduce == Reduce::Features ? features / problem.groups(spec.groups) : 0;
+  return spec.perRow() ? features / problem.groups(spec.groups) : 0;
 }
 
 int64_t rowsOf(int64_t size, const Problem& problem, int64_t most) {

@@ -22,7 +22,7 @@ static constexpr int64_t kSplitBytes = 64 << 10, kSplitBytesBackward = 32 << 10;
 /// Returns the grain: a task is worth waking a thread for, and the partial sums that it leaves are little
 /// work compared with it.
 static int64_t grainOf(const Problem& problem, Strategy strategy) {
-  const bool perRow = problem.spec->reduce == Reduce::Features, backward = isBackward(problem.entry);
+  const bool perRow = problem.spec->perRow(), backward = isBackward(problem.entry);
   if (strategy == Strategy::Split)
     return (backward ? kSplitBytesBackward : kSplitBytes) / bytes(problem.data);
   if (problem.layout == Layout::ChannelsFirst) {

@@ -44,7 +44,7 @@ std::string kindOf(const Problem& problem) {
   std::string kind = spec.pre ? "scaled " : "";
   if (spec.perFeature())
     kind += problem.needsBatchStatistics() ? "batch" : problem.entry == Entry::Infer ? "map" : "running";
-  else if (spec.reduce == Reduce::Features)
+  else if (spec.perRow())
     kind += spec.center == Center::None ? "squares" : "centered";
   else
     kind += "segment";

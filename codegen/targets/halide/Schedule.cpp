@@ -85,7 +85,7 @@ Schedule defaultSchedule(const Problem& problem, const cpu::Isa& isa, Strategy s
   s.vector = isa.vectorBytes / bytes(problem.statistics());
   const cpu::Schedule other = cpu::defaultSchedule(problem, isa, strategy);
   s.scalarTail = other.scalarTail;
-  const bool lines = !problem.spec->perFeature() && problem.spec->reduce == Reduce::Features;
+  const bool lines = problem.spec->perRow();
   const int64_t features = problem.features.value_or(cpu::kUnknownFeatures);
   // Rows that begin at the same offset in a page evict each other from the first-level cache. With offsets
   // one or two cache lines apart loads wait for the stores of neighbouring rows.
