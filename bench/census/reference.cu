@@ -267,7 +267,82 @@ __device__ void released(const T* x, const float* factor, const float* bias, T* 
       squares[blockIdx.x * features + first + (v * 32 + lane) * kLanes + i] = squared[v][i];
 }
 
-// Names are what bench/census looks for: NORM_ENTRY_PHASE_TYPE_FEATURES, without the phase where it is `apply`.
+/// Sums over the teams of a block, of which each has the same columns. `parts` has a place for each warp and column.
+template <int TEAM, int THREADS, int LANES>
+__device__ void sumOverTeams(float (&value)[LANES], float (*parts)[TEAM * LANES]) {
+  const int lane = threadIdx.x % TEAM;
+#pragma unroll
+  for (int i = 0; i < LANES; ++i)
+#pragma unroll
+    for (int step = 16; step >= TEAM; step /= 2) value[i] += __shfl_xor_sync(~0u, value[i], step);
+  if (threadIdx.x % 32 < TEAM)
+#pragma unroll
+    for (int i = 0; i < LANES; ++i) parts[threadIdx.x / 32][lane * LANES + i] = value[i];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < LANES; ++i) {
+    value[i] = 0;
+#pragma unroll
+    for (int warp = 0; warp < THREADS / 32; ++warp) value[i] += parts[warp][lane * LANES + i];
+  }
+}
+
+/// BatchNorm of columns that a block holds: all rows are in registers up to HOLD for each thread, and later ones are
+/// read again. Each thread has 16 bytes of a row.
+template <typename T, int TEAM, int THREADS, int HOLD>
+__device__ void held(const T* x, const float* scale, const float* bias, const float* runningMean, const float* runningVar,
+                     T* y, float* mean, float* rstd, float* newMean, float* newVar, int64_t rows, int64_t features,
+                     float epsilon, float decay) {
+  constexpr int kLanes = Vector<T>::kLanes, kTeams = THREADS / TEAM;
+  __shared__ float parts[2][THREADS / 32][TEAM * kLanes];
+  const int64_t first = threadIdx.x / TEAM, column = (int64_t(blockIdx.x) * TEAM + threadIdx.x % TEAM) * kLanes;
+  const auto at = [&](int64_t row) { return row * features + column; };
+  Vector<T> in[HOLD];
+  float center[kLanes] = {}, square[kLanes] = {}, f[kLanes], b[kLanes];
+#pragma unroll
+  for (int h = 0; h < HOLD; ++h)
+    if (first + h * kTeams < rows) in[h] = vectorAt(x + at(first + h * kTeams));
+  const auto forAll = [&](auto take) {
+#pragma unroll
+    for (int h = 0; h < HOLD; ++h)
+      if (first + h * kTeams < rows) take(in[h], first + h * kTeams);
+    for (int64_t row = first + HOLD * kTeams; row < rows; row += kTeams) take(vectorAt(x + at(row)), row);
+  };
+  forAll([&](const Vector<T>& v, int64_t) {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) center[i] += wide(v.lane[i]);
+  });
+  sumOverTeams<TEAM, THREADS>(center, parts[0]);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) center[i] /= rows;
+  forAll([&](const Vector<T>& v, int64_t) {
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      const float d = wide(v.lane[i]) - center[i];
+      square[i] = fmaf(d, d, square[i]);
+    }
+  });
+  sumOverTeams<TEAM, THREADS>(square, parts[1]);
+#pragma unroll
+  for (int i = 0; i < kLanes; ++i) {
+    const float var = square[i] / rows, r = rsqrtf(var + epsilon);
+    f[i] = r * scale[column + i], b[i] = bias[column + i];
+    if (first == 0) {
+      mean[column + i] = center[i], rstd[column + i] = r;
+      newMean[column + i] = decay * runningMean[column + i] + (1 - decay) * center[i];
+      newVar[column + i] = decay * runningVar[column + i] + (1 - decay) * var;
+    }
+  }
+  forAll([&](const Vector<T>& v, int64_t row) {
+    Vector<T> out;
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) narrow(fmaf(wide(v.lane[i]) - center[i], f[i], b[i]), out.lane[i]);
+    *reinterpret_cast<Vector<T>*>(y + at(row)) = out;
+  });
+}
+
+// Names are what bench/census looks for: NORM_ENTRY_PHASE_TYPE_FEATURES, without the phase where it is `apply`; `held`
+// is apply of columns on chip.
 #define FORWARD(NAME, T, N, TEAM, THREADS, CENTERED, RESIDUAL)                                                    \
   extern "C" __global__ void __launch_bounds__(THREADS)                                                           \
       NAME(const T* __restrict__ x, const T* __restrict__ residual, const float* __restrict__ scale,              \
@@ -331,3 +406,15 @@ STREAM(batch_norm_forward_statistics_bf16_1024, bf16, Moments)
   }
 RELEASED(power_norm_released_forward_f32_1024, float)
 RELEASED(power_norm_released_forward_bf16_1024, bf16)
+
+#define HELD(NAME, T, HOLD)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                                               \
+      NAME(const T* __restrict__ x, const float* __restrict__ scale, const float* __restrict__ bias,              \
+           const float* __restrict__ runningMean, const float* __restrict__ runningVar, T* __restrict__ y,        \
+           float* __restrict__ mean, float* __restrict__ rstd, float* __restrict__ newMean,                       \
+           float* __restrict__ newVar, int64_t rows, int64_t features, float epsilon, float decay) {              \
+    held<T, 8, 256, HOLD>(x, scale, bias, runningMean, runningVar, y, mean, rstd, newMean, newVar, rows, features, \
+                          epsilon, decay);                                                                        \
+  }
+HELD(batch_norm_forward_held_f32_1024, float, 16)
+HELD(batch_norm_forward_held_bf16_1024, bf16, 8)
