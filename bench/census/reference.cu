@@ -416,5 +416,5 @@ RELEASED(power_norm_released_forward_bf16_1024, bf16)
     held<T, 8, 256, HOLD>(x, scale, bias, runningMean, runningVar, y, mean, rstd, newMean, newVar, rows, features, \
                           epsilon, decay);                                                                        \
   }
-HELD(batch_norm_forward_held_f32_1024, float, 16)
+HELD(batch_norm_forward_held_f32_1024, float, 8)
 HELD(batch_norm_forward_held_bf16_1024, bf16, 8)

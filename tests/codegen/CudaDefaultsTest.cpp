@@ -198,6 +198,20 @@ TEST(CudaTable, GivesCallsOfFewRowsAKernelOfTheirOwn) {
   EXPECT_EQ(defaults("rms_norm:forward@bf16[*x1024]").size(), 1u);
 }
 
+TEST(CudaTable, ColumnsOfFewRowsHoldThemAndNoMore) {
+  for (const char* arch : {"sm_80", "sm_90", "sm_100", "sm_120"})
+    for (const char* problem : {"batch_norm:forward@f32[*x1024]", "batch_norm:forward@bf16[*x1024]",
+                                "batch_norm:forward@f32[*x*]", "batch_norm:backward@f32[*x1024]"}) {
+      SCOPED_TRACE(std::string(problem) + " for " + arch);
+      const auto defaults = llvm::cantFail(findTarget(arch))->bind(problemOf(problem))->defaults();
+      ASSERT_EQ(defaults.size(), 2u);
+      const Schedule s = llvm::cantFail(parseSchedule(defaults[1].schedule));
+      EXPECT_GT(s.hold, 0);
+      EXPECT_GE(cuda::heldRows(s), *defaults[1].limits.rowsMax);
+      EXPECT_LT(cuda::heldRows(s) - s.rows * (s.threads / s.team), *defaults[1].limits.rowsMax);
+    }
+}
+
 // A block that reads ahead needs rows of its own to read.
 TEST(CudaSchedule, ReadingAheadGivesAForwardFewTasks) {
   const Problem problem = problemOf("rms_norm:forward@bf16[*x4096]");

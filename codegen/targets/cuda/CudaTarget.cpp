@@ -45,7 +45,8 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
       } else if (traits.sweepsColumnsTwice && !traits.updatesState) {
         // Whole columns by one block leave most of a device idle: for few rows alone, and where that saves
         // two launches. The update of nu, for a vector of features, asks for more registers than there are.
-        list.push_back({schedule.text(), {.rowsMax = rowsOfResident(traits, schedule)}});
+        const FewRows few = columnsOfFewRows(traits, schedule);
+        list.push_back({few.schedule.text(), {.rowsMax = few.rowsMax}});
       }
     }
     return list;

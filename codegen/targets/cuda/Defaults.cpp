@@ -334,9 +334,11 @@ std::optional<FewRows> scheduleForFewRows(const KernelTraits& traits, const Arch
   return FewRows{line->schedule, *line->rowsMax};
 }
 
-int64_t rowsOfResident(const KernelTraits& traits, const Schedule& s) {
+FewRows columnsOfFewRows(const KernelTraits& traits, Schedule s) {
   const int64_t row = columnsOf(s) * traits.dataBytes * (traits.backward ? 3 : 2);
-  return std::max<int64_t>(1, std::min(heldRows(s), kAloneBytes / row));
+  const int64_t rows = std::max<int64_t>(1, std::min(heldRows(s), kAloneBytes / row));
+  s.hold = std::min<int64_t>(s.hold, llvm::divideCeil(rows, s.rows * (s.threads / s.team)));
+  return {s, rows};
 }
 
 }  // namespace normc::codegen::cuda

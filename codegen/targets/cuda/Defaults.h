@@ -12,16 +12,17 @@ Schedule defaultSchedule(const KernelTraits&, const Arch&, Strategy);
 
 Schedule defaultSchedule(const Problem&, const Arch&, Strategy);
 
-/// A schedule that was measured to be faster than the default for calls of at most so many rows.
+/// A schedule that is faster than the default for calls of at most so many rows.
 struct FewRows {
   Schedule schedule;
   int64_t rowsMax;
 };
-/// Returns the one of lines; nothing if there is none.
+/// Returns that of lines which was measured; nothing if there is none.
 std::optional<FewRows> scheduleForFewRows(const KernelTraits&, const Arch&);
 
-/// Returns the number of rows up to which a kernel whose blocks have whole columns is faster than one that
-/// spreads them: rows stay in registers, and one launch of few blocks ends before three of many would.
-int64_t rowsOfResident(const KernelTraits&, const Schedule&);
+/// Returns that of a kernel whose blocks have whole columns, made from its default: rows stay in registers,
+/// and one launch of few blocks ends before three of many would. It holds as many rows as its calls have, no
+/// more.
+FewRows columnsOfFewRows(const KernelTraits&, Schedule);
 
 }  // namespace normc::codegen::cuda
