@@ -133,7 +133,7 @@ bool isConclusive(const Record& r) {
   if (!r.conclusion || !(r.conclusion->ratio > 0)) return false;
   if (r.kind == RecordKind::Verify) return true;
   // Readers take the median of a choice's samples.
-  return !r.samples.empty() && r.conclusion->verdict <= Verdict::Tie;
+  return !r.samples.empty() && !rejects(r.conclusion->verdict);
 }
 
 Record fromJson(const Json& json) {

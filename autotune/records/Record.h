@@ -59,6 +59,8 @@ std::string_view name(RecordKind);
 /// status of a failure.
 enum class Verdict { Won, Tie, Slower, Refused, Wrong, Crashed, Hung };
 std::string_view name(Verdict);
+/// True if the choice must not be used any more.
+constexpr bool rejects(Verdict verdict) { return verdict > Verdict::Tie; }
 /// Returns the verdict on a choice that fails with this status; `isFailure(status)` holds.
 Verdict verdictOf(Status);
 

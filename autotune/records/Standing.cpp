@@ -8,7 +8,7 @@ namespace normc::tune {
 namespace {
 
 bool isBad(const Record& r) {
-  if (r.kind == RecordKind::Verify) return r.conclusion->verdict > Verdict::Tie;
+  if (r.kind == RecordKind::Verify) return rejects(r.conclusion->verdict);
   return r.status != Status::Ok;
 }
 

@@ -1,73 +1,30 @@
-// Every built-in norm, entry, strategy, storage type, layout and mask through the Halide
-// generator, judged on hostile data as NormsTest judges the MLIR lowering.
-#include <gtest/gtest.h>
-
+// Built-in norms through the Halide generator, judged as NormsTest judges the MLIR lowering.
 #include "codegen/targets/halide/HalideTarget.h"
 #include "codegen/targets/halide/Schedule.h"
-#include "tests/Kinds.h"
-#include "tests/Sample.h"
-#include "tests/end_to_end/Compiled.h"
-#include "tests/end_to_end/Demand.h"
-#include "tests/end_to_end/Questions.h"
+#include "tests/end_to_end/NormCases.h"
 
 namespace normc {
 namespace {
 
-struct Case {
-  std::string list, problem;
-  codegen::Strategy strategy;
-};
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.problem << " " << codegen::name(c.strategy).str();
-}
-
-/// As in NormsTest.cpp: a sample has each two values of list, kind, entry and strategy, and each entry of a
-/// norm.
-const Divided<Case>& allCases() {
-  static const Divided<Case> all = [] {
-    std::vector<Case> cases;
-    auto add = [&](const char* list, const Demand& demand) {
-      for (const std::string& text : problemsOf(demand))
-        for (codegen::Strategy s : codegen::legalStrategies(problemOf(text)))
-          if (!codegen::halide::whyIllegal(problemOf(text))) cases.push_back({list, text, s});
-    };
-#define NORMC_ADD(name, ...) add(#name, __VA_ARGS__)
-    NORMC_SHAPES(NORMC_ADD);
-    NORMC_CPU_TYPES(NORMC_ADD);
-    return divided(
-        cases,
-        [](const Case& c) {
-          const Problem problem = problemOf(c.problem);
-          return Properties{c.list, kindOf(*problem.spec), std::string(name(problem.entry)),
-                            codegen::name(c.strategy).str()};
-        },
-        [](const Case& c) { return c.problem.substr(0, c.problem.find("@")); });
-  }();
+const Divided<NormCase>& allCases() {
+  static const Divided<NormCase> all = normCases([](const Problem& problem) {
+    if (codegen::halide::whyIllegal(problem)) return decltype(codegen::legalStrategies(problem))();
+    return codegen::legalStrategies(problem);
+  });
   return all;
 }
 
-class HalideNorms : public testing::TestWithParam<Case> {};
+class HalideNorms : public testing::TestWithParam<NormCase> {};
 
 TEST_P(HalideNorms, PassTheGate) {
   auto target = codegen::halide::findTarget("host");
   if (!target) GTEST_SKIP() << llvm::toString(target.takeError());
   const Problem problem = problemOf(GetParam().problem);
   const auto schedule = codegen::halide::defaultSchedule(problem, hostIsa(), GetParam().strategy);
-  auto kernel = compiled(problem, *target, schedule.text());
-  ASSERT_TRUE(kernel->plan) << kernel->error;
-  for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
-    const gate::Verdict verdict = kernel->judge(problem, question);
-    EXPECT_TRUE(verdict.ok) << verdict.text;
-  }
+  expectPassesTheGate(problem, *compiled(problem, *target, schedule.text()));
 }
 
-std::string caseName(const testing::TestParamInfo<Case>& info) {
-  return testName(info.param.problem + "_" + codegen::name(info.param.strategy).str());
-}
-
-#define NORMC_SUITE(name, ...)                \
-  NORMC_INSTANTIATE_SAMPLE(name, HalideNorms, \
-                           part(allCases(), [](const Case& c) { return c.list == #name; }), caseName)
+#define NORMC_SUITE(name, ...) NORMC_NORM_SUITE(name, HalideNorms, allCases())
 NORMC_SHAPES(NORMC_SUITE);
 NORMC_CPU_TYPES(NORMC_SUITE);
 
