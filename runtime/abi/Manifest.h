@@ -136,14 +136,14 @@ struct Phase {
   int64_t minUnits = 1, multiple = 1, maxChunks = 1;
   When when = When::Always;
   Shape weight = {};  ///< cost of a unit; empty: 1. A chunk costs at least `minUnits`
-  /// Units of a chunk that suffice once there are chunks for many threads.
+  /// Units of a chunk that suffice once there are chunks for many threads; absent: 1.
   std::optional<int64_t> enoughUnits = {};
   bool bySegment = false;                     ///< no chunk has units of two segments
   std::optional<int64_t> group = {};          ///< if there are many units, chunks are multiples of this
   std::optional<Launch> launch = {};          ///< CUDA only, and always present there
   std::optional<std::string> unaligned = {};  ///< CUDA: the entry for any alignment; absent: `symbol`
   std::optional<Resources> resources = {};    ///< present if ptxas made a cubin
-  int64_t unitsEnough() const { return enoughUnits.value_or(minUnits); }
+  int64_t unitsEnough() const { return enoughUnits.value_or(1); }
   int64_t unitsOfGroup() const { return group.value_or(multiple); }
 };
 

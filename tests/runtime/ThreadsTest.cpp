@@ -133,12 +133,13 @@ TEST(Threads, GetFewerRowsWhereARowWeighsMore) {
   package::Kernel kernel = layerNorm("forward");
   kernel.phases[0].minUnits = 64, kernel.phases[0].weight = {package::kFeatures},
   kernel.phases[0].maxChunks = 64;
-  for (const auto& [features, chunks] : {std::pair{8, 4}, {16, 8}, {64, 16}}) {
+  for (const auto& [rows, features, chunks] :
+       {std::array{32, 8, 4}, {32, 16, 8}, {32, 64, 16}, {1024, 8, 64}}) {
     HostPool pool;
-    LayerNorm norm(32, features,
+    LayerNorm norm(rows, features,
                    openInMemory(packageOf({kernel, layerNorm("backward")}), host::Context(pool.options())));
     norm.forwardPlan(norm.forward());
-    EXPECT_EQ(pool.mostTasks, chunks) << features << " features; an even number of rows each";
+    EXPECT_EQ(pool.mostTasks, chunks) << rows << " x " << features << "; an even number of rows each";
   }
 }
 
