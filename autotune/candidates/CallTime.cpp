@@ -30,14 +30,15 @@ CallTime timeOf(host::Plan plan, const package::Kernel& kernel, const Problem& p
                 const Extents& extents, const measure::Machine& machine, int64_t threads) {
   CallTime time;
   time.traffic = {int(kernel.traffic.reads), int(kernel.traffic.writes)};
-  const measure::Buffers buffers(plan, problem, extents), forCopies(plan, problem, extents);
-  time.tensorBytes = buffers.tensorBytes();
+  const measure::Buffers buffers(plan, problem, extents);
+  time.transferBytes = buffers.bytesOfTransfer();
   measure::Subject subject(std::move(plan), buffers);
-  const std::vector<const void*> inputs = forCopies.tensors(0).inputs();
+  const measure::TensorSet& call = buffers.tensors(0);
+  const measure::CopyTensors tensors(call.inputs().size(), call.outputs().size(), time.transferBytes);
   std::vector<std::unique_ptr<measure::Contestant>> copies;
   std::vector<measure::Contestant*> all{&subject};
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
-    copies.push_back(measure::makeCopy(inputs, forCopies.tensors(0).outputs(), time.tensorBytes, time.traffic,
+    copies.push_back(measure::makeCopy(tensors.inputs, tensors.outputs, time.transferBytes, time.traffic,
                                        stores, int(threads)));
     all.push_back(copies.back().get());
   }

@@ -14,11 +14,11 @@ namespace normc::tune {
 struct CallTime {
   double predicted = 0;  ///< seconds, by the model that orders candidates; 0 where the target is unknown here
   double seconds = 0;    ///< measured, the median
-  measure::Traffic traffic;  ///< X-sized, as the manifest has it
-  int64_t tensorBytes = 0;
+  measure::Traffic traffic;   ///< X-sized, as the manifest has it
+  int64_t transferBytes = 0;  ///< of one transfer, the mean
   measure::Ratio toCopy;  ///< over the faster of a cached and a streaming copy, paired samples of one race
 
-  int64_t bytes() const { return traffic.total() * tensorBytes; }
+  int64_t bytes() const { return traffic.total() * transferBytes; }
 };
 
 /// Times a plan that calls of these extents run `kernel` of, on the CPU, everything in the caches that fits

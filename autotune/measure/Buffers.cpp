@@ -42,6 +42,18 @@ int64_t Buffers::bytesOfSet(const Problem& problem, const Extents& e) {
   return ofElement * e.totalRows() * e.features;
 }
 
+Traffic Buffers::leastTraffic(const Problem& problem) {
+  Traffic traffic{.reads = 0, .writes = 0};
+  for (const Tensor tensor : operandsOf(problem))
+    if (isXSized(tensor, hasOf(problem)))
+      ++(infoOf(tensor).written(problem.entry) ? traffic.writes : traffic.reads);
+  return traffic;
+}
+
+int64_t Buffers::bytesOfTransfer(const Problem& problem, const Extents& e) {
+  return bytesOfSet(problem, e) / leastTraffic(problem).total();
+}
+
 Buffers::Buffers(const host::Plan& plan, const Problem& problem, const Extents& extents,
                  const BufferOptions& options, const gate::CudaDevice* device)
     : Buffers(plan, problem, extents, device, options.scatter,
@@ -127,7 +139,7 @@ std::vector<RoofBuffers> Buffers::roofBuffers() const {
   for (const TensorSet& set : sets_) {
     const std::vector<const void*> from = set.inputs();
     all.push_back(
-        {set.output().address(), address(from[0]), from.size() > 1 ? address(from[1]) : 0, tensorBytes()});
+        {set.output().address(), address(from[0]), from.size() > 1 ? address(from[1]) : 0, set.leastBytes()});
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "autotune/gate/Arguments.h"
+#include "autotune/measure/Copy.h"
 #include "autotune/measure/CudaRoof.h"
 #include "autotune/measure/Tensors.h"
 
@@ -40,12 +41,17 @@ class Buffers {
   const TensorSet& tensors(int set) const { return sets_[size_t(set)]; }
   const Held& output(int set) const { return tensors(set).output(); }
   const Held& state() const { return state_; }
-  int64_t tensorBytes() const { return output(0).bytes(); }
-  /// Returns the X-sized tensors of each set on a device, as operands of a copy or a triad.
+  int64_t bytesOfTransfer() const { return bytesOfTransfer(problem_, extents_); }
+  /// Returns the X-sized tensors of each set on a device, as operands of a copy or a triad. Of tensors with
+  /// types of several sizes as many bytes of each as the smallest has.
   std::vector<RoofBuffers> roofBuffers() const;
 
   /// Returns the X-sized bytes that one set of a problem takes.
   static int64_t bytesOfSet(const Problem&, const Extents&);
+  /// Returns the bytes of an X-sized tensor of a call; the mean of all, since their types may differ.
+  static int64_t bytesOfTransfer(const Problem&, const Extents&);
+  /// Returns how often a call moves an X-sized tensor if it reads and writes each once.
+  static Traffic leastTraffic(const Problem&);
 
  private:
   Buffers(const host::Plan&, const Problem&, const Extents&, const gate::CudaDevice*, uint64_t scatter,

@@ -164,6 +164,11 @@ class Reader : public OnThreads {
 
 }  // namespace
 
+CopyTensors::CopyTensors(size_t inputs, size_t outputs, int64_t bytes) {
+  while (this->inputs.size() < inputs) this->inputs.push_back(memory.emplace_back(bytes).data());
+  while (this->outputs.size() < outputs) this->outputs.push_back(memory.emplace_back(bytes).data());
+}
+
 std::unique_ptr<Contestant> makeReader(const void* input, int64_t bytes, int threads) {
   return std::make_unique<Reader>(input, bytes, threads);
 }

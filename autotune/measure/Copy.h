@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autotune/measure/Contestant.h"
+#include "autotune/measure/Memory.h"
 
 namespace normc::measure {
 
@@ -20,6 +21,16 @@ struct Traffic {
 };
 
 enum class Stores { Cached, Streaming };
+
+/// Memory of its own for copies, zeros, with as many inputs and outputs as a call has.
+struct CopyTensors {
+  /// `bytes`: of each.
+  CopyTensors(size_t inputs, size_t outputs, int64_t bytes);
+
+  std::vector<Memory> memory;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+};
 
 /// Returns a contestant that reads a whole buffer, as the next layer reads an output.
 std::unique_ptr<Contestant> makeReader(const void* input, int64_t bytes, int threads);

@@ -90,6 +90,13 @@ const Held& TensorSet::output() const {
   return *memory[outputs_.front()];
 }
 
+int64_t TensorSet::leastBytes() const {
+  int64_t least = output().bytes();
+  for (const auto* tensors : {&inputs_, &outputs_})
+    for (const Tensor each : *tensors) least = std::min(least, memory[each]->bytes());
+  return least;
+}
+
 Tensors::Tensors(DType data, const Shape& shape, bool gradients)
     : TensorSet(
           TensorMaker{.types = {.data = data, .params = statisticsOf(data), .output = data, .stream = data},

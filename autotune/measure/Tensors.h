@@ -36,6 +36,8 @@ struct TensorSet {
   std::vector<void*> outputs() const;
   /// Returns the first of these.
   const Held& output() const;
+  /// Returns the bytes of the smallest of all of them.
+  int64_t leastBytes() const;
 
  private:
   friend struct TensorMaker;

@@ -324,11 +324,11 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
   return samples;
 }
 
-double LiveLab::copySeconds(int reads, int writes, double seconds) {
+double LiveLab::copySeconds(const measure::Traffic& traffic, double seconds) {
   requests_.setRows(setting_.task.rows);
   try {
     load(landscape_.byDefault());
-    return requests_.copy(reads, writes, seconds);
+    return requests_.copy(traffic, seconds);
   } catch (const CannotDo&) {
     return 0;
   } catch (const Worker::Ended&) {

@@ -53,9 +53,9 @@ class LiveLab : public Lab {
   void renew() override { renewing_ = true; }
   double startSeconds() override { return startSeconds_; }
 
-  /// Returns the seconds of a copy with the transfers of a kernel, the faster of two; 0 if none can be made.
-  /// It is measured for `seconds` at most, but once.
-  double copySeconds(int reads, int writes, double seconds = 60);
+  /// Returns the seconds of a copy with this traffic, the faster of two; 0 if none can be made. It is
+  /// measured for `seconds` at most, but once.
+  double copySeconds(const measure::Traffic&, double seconds = 60);
   /// Writes the decision of a search as a record. With a verdict: the result of measuring a choice again.
   void conclude(const Outcome&, std::optional<Verdict> again = {});
   int64_t disturbed() const { return requests_.disturbed(); }

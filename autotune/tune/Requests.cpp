@@ -162,8 +162,8 @@ std::vector<Samples> Requests::sample(const std::vector<size_t>& points, int fir
   });
 }
 
-double Requests::copy(int reads, int writes, double seconds) {
-  return ask({{"do", "copy"}, {"reads", reads}, {"writes", writes}, {"seconds", seconds}},
+double Requests::copy(const measure::Traffic& traffic, double seconds) {
+  return ask({{"do", "copy"}, {"reads", traffic.reads}, {"writes", traffic.writes}, {"seconds", seconds}},
              setting_.patience + setting_.quietPatience,
              [](const Json& answer) { return numberIn(answer.at("seconds"), 0, kForever); });
 }

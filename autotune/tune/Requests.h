@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/measure/Copy.h"
 #include "autotune/measure/QuietCoreSampler.h"
 #include "autotune/tune/MakeAhead.h"
 #include "autotune/tune/Setting.h"
@@ -56,8 +57,8 @@ class Requests {
   /// seconds for that wait. `seconds`: fewer rounds are taken if they take longer, but at least one.
   std::vector<Samples> sample(const std::vector<size_t>& points, int first, int rounds, double patience,
                               double quiet, std::optional<double> seconds);
-  /// Returns the seconds of a copy with so many transfers, measured for `seconds` at most, but once.
-  double copy(int reads, int writes, double seconds);
+  /// Returns the seconds of a copy with this traffic, measured for `seconds` at most, but once.
+  double copy(const measure::Traffic&, double seconds);
 
   int64_t disturbed() const { return disturbed_; }
   double waited() const { return waited_; }  ///< seconds, for a quiet core

@@ -142,7 +142,7 @@ void Bench::load(const Json& request) {
                                                   measure::BufferOptions{.sets = sets, .scatter = scatter_},
                                                   device_.get());
     if (policy_ == measure::Policy::Pipeline && !device_)
-      reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->tensorBytes(), threads_);
+      reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->output(0).bytes(), threads_);
   }
   candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, reader_.get());
   candidates_.insert_or_assign(request.at("name").get<std::string>(), std::move(candidate));
@@ -209,7 +209,7 @@ std::function<double()> Bench::sampler(Candidate& one) {
     measure::Enqueue enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
     if (policy_ == measure::Policy::Pipeline) {
       const gate::DeviceAddress output = buffers_->output(0).address();
-      const measure::RoofBuffers reading{output, output, 0, buffers_->tensorBytes()};
+      const measure::RoofBuffers reading{output, output, 0, buffers_->output(0).bytes()};
       if (!read_) read_ = roof().tuned(measure::RoofKind::Read, {reading});
       enqueue = [this, kernel = enqueue, reading](int set) {
         kernel(set);
@@ -270,6 +270,7 @@ double Bench::roofSeconds(const measure::Traffic& traffic) {
   const measure::RoofKind kind = traffic.reads == 2 ? measure::RoofKind::Triad : measure::RoofKind::Copy;
   const std::vector<measure::RoofBuffers> sets = buffers_->roofBuffers();
   if (traffic.reads == 2 && sets.front().second == 0) return 0;
+  if (sets.front().bytes != buffers_->bytesOfTransfer()) return 0;  // types of several sizes
   const measure::RoofLaunch launch = roof().tuned(kind, sets);
   const measure::CudaTimer timer(
       *device_, [&](int set) { roof_->enqueue(kind, launch, sets[size_t(set)]); }, int(sets.size()),
@@ -282,13 +283,9 @@ Json Bench::copy(const Json& request) {
   const measure::Traffic traffic{request.at("reads"), request.at("writes")};
   if (device_) return {{"seconds", roofSeconds(traffic)}};
   if (traffic.reads < 1 || traffic.writes < 1) return {{"seconds", 0}};
-  const int64_t bytes = buffers_->tensorBytes();
-  const measure::TensorSet& tensors = buffers_->tensors(0);
-  std::vector<measure::Memory> memory;
-  std::vector<const void*> inputs;
-  std::vector<void*> outputs;
-  for (size_t i = 0; i < tensors.inputs().size(); ++i) inputs.push_back(memory.emplace_back(bytes).data());
-  for (size_t i = 0; i < tensors.outputs().size(); ++i) outputs.push_back(memory.emplace_back(bytes).data());
+  const int64_t bytes = buffers_->bytesOfTransfer();
+  const measure::TensorSet& call = buffers_->tensors(0);
+  const measure::CopyTensors tensors(call.inputs().size(), call.outputs().size(), bytes);
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
@@ -296,7 +293,7 @@ Json Bench::copy(const Json& request) {
   quiet.waitFor(end - measure::secondsNow());
   double best = 0;
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
-    const auto copy = measure::makeCopy(inputs, outputs, bytes, traffic, stores, threads_);
+    const auto copy = measure::makeCopy(tensors.inputs, tensors.outputs, bytes, traffic, stores, threads_);
     measure::Runner runner(*copy, sampleSeconds_, threads_ > 1 ? kAwake : 0);
     measure::Samples samples;
     while (samples.size() < kCopies && (samples.empty() || measure::secondsNow() + runner.seconds() < end))

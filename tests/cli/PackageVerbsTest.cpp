@@ -205,6 +205,14 @@ TEST_F(Explain, TimesACallBesideACopyAndAPrediction) {
   EXPECT_TRUE(contains(backward.out, "of the time of the faster copy")) << backward.out;
 }
 
+TEST_F(Explain, CountsTheBytesOfEachType) {
+  const std::string wider = "rms_norm:forward@bf16[*x64]{y=f32}";
+  package("w.npk", {wider});
+  const auto result = normc({"explain", "w.npk", wider, "--rows", "100", "--json"}).json();
+  EXPECT_EQ(result["time"]["bytes"], 100 * 64 * (2 + 4));
+  EXPECT_GT(result["time"]["to_copy"]["value"], 0.0);
+}
+
 TEST_F(Explain, PrintsThePlanBeforeItMeasures) {
   package("l.npk", {kLayer});
   FILE* const program = popen(

@@ -52,7 +52,7 @@ void measure(tune::Journal& journal, bool decides) {
   // A decision takes longer than all else, so not every input makes one.
   outcome.decision = {0, true, {1, 1, 1}, 0, {1, 1, 1}};
   if (decides) outcome.decision = tune::decide(landscape, outcome.racers);
-  const double copy = lab.copySeconds(1, 1);
+  const double copy = lab.copySeconds({});
   require(copy >= 0 && std::isfinite(copy), "the time of a copy is a number");
   lab.conclude(outcome);
 }

@@ -69,14 +69,6 @@ Planned::Planned(const PlanFlags& flags, const std::string& verb)
     : place(flags.place),
       file(openFor(flags, place, verb)),
       plan(planFor(file, flags, place, numbersOf(flags))),
-      index(plan.kernel()),
-      numbers_(numbersOf(flags)) {}
-
-std::optional<double> Planned::number(const std::string& name) const {
-  for (const auto& [given, value] : numbers_)
-    if (given == name) return value;
-  const int index = indexOf(kernel().scalars, name);
-  return index < 0 ? std::nullopt : std::optional(kernel().scalars[index].value);
-}
+      index(plan.kernel()) {}
 
 }  // namespace normc::cli

@@ -32,11 +32,6 @@ struct Planned {
   const package::Kernel& kernel() const { return file.kernels().at(index); }
   /// From here on the kernel is that of calls of these sizes.
   void callOf(const normc_sizes& sizes) { index = plan.kernel(sizes); }
-  /// The value of a number of the kernel, with what the command line says of it.
-  std::optional<double> number(const std::string& name) const;
-
- private:
-  std::vector<std::pair<std::string, double>> numbers_;
 };
 
 }  // namespace normc::cli

@@ -219,8 +219,8 @@ int64_t RunCall::transfers() const {
   const package::Kernel& kernel = planned_.kernel();
   const bool fromSaved = readsSaved();  // the step of the forward that wrote it
   const auto step = (fromSaved ? arguments_->saved : arguments_->state).scalar("step");
-  const auto warmup = planned_.number("warmup_steps");
-  const bool warming = kernel.warmupTraffic && step && warmup && *step - fromSaved < *warmup;
+  const auto warms = [&] { return *step - fromSaved < planned_.plan.number("warmup_steps"); };
+  const bool warming = kernel.warmupTraffic && step && warms();
   const package::Traffic& traffic = warming ? *kernel.warmupTraffic : kernel.traffic;
   return (rowsOfColumn() <= traffic.heldRows ? traffic.least() : traffic.reads) + traffic.writes;
 }
@@ -239,10 +239,13 @@ std::string RunCall::shapeText() const {
   return joined(sizes, "x");
 }
 
-int64_t RunCall::xBytes() const {
-  int64_t count = bytes(parts_.data);
-  for (const int64_t size : xShape_) count *= size;
-  return count;
+int64_t RunCall::bytesOfTransfer() const {
+  int64_t ofElement = 0, tensors = 0, elements = 1;
+  for (const package::Operand& operand : planned_.kernel().operands)
+    if (operand.role == package::Role::Tensor && operand.tensorShape == TensorShape::Elements)
+      ofElement += bytes(operand.type), ++tensors;
+  for (const int64_t size : xShape_) elements *= size;
+  return elements * ofElement / tensors;
 }
 
 }  // namespace normc::cli

@@ -45,7 +45,8 @@ class RunCall {
   /// Writes the outputs of the command line; what was written, for the report.
   Json write() const;
   std::string shapeText() const;
-  int64_t xBytes() const;
+  /// Returns the bytes of an X-sized tensor; the mean of all, since their types may differ.
+  int64_t bytesOfTransfer() const;
   /// X-sized transfers of this call, as the manifest has them: those of warmup while it lasts. Columns longer
   /// than the kernel holds count as if they were read again from the first row on.
   int64_t transfers() const;

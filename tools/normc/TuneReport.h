@@ -15,7 +15,7 @@ struct Tuned {
   tune::Outcome outcome;
   tune::Landscape landscape;
   tune::Samples defaultSamples;  ///< of the race
-  double copySeconds = 0;        ///< of a copy of the same traffic; 0: none
+  double copySeconds = 0;        ///< of a copy that moves each X-sized tensor once; 0: none
   int64_t disturbed = 0;         ///< samples that were thrown away, since the core was not ours alone
   bool patient = true;           ///< there was time to wait for it to the end
   bool named = false;            ///< its schedules were named: each is compared with the default

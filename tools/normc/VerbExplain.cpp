@@ -38,7 +38,7 @@ std::string textOf(const CallTime& t) {
   char ratio[96];
   std::snprintf(ratio, sizeof ratio, "%.2f [%.2f, %.2f]", t.toCopy.value, t.toCopy.low, t.toCopy.high);
   std::string text = "moved: " + bytesText(double(t.bytes())) + " by that traffic, " +
-                     bytesText(double(t.tensorBytes)) + " a tensor\n";
+                     bytesText(double(t.transferBytes)) + " a tensor\n";
   if (t.predicted > 0)
     text += "predicted: " + secondsText(t.predicted) + ", by the model that orders candidates\n";
   char speed[32];

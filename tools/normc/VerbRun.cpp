@@ -150,7 +150,7 @@ struct Report {
   const Timing& timing;
 
   int64_t done() const { return int64_t(timing.seconds.size()); }
-  int64_t bytesMoved() const { return call.transfers() * call.xBytes(); }
+  int64_t bytesMoved() const { return call.transfers() * call.bytesOfTransfer(); }
   Json json() const;
   std::string text() const;
 };
@@ -183,7 +183,7 @@ std::string Report::text() const {
   if (done())
     text += "  " + counted(done(), "call") + " timed: median " + secondsText(timing.median()) + ", fastest " +
             secondsText(timing.fastest()) + "; " + counted(call.transfers(), "transfer") + " of " +
-            bytesText(double(call.xBytes())) + ", at the median " +
+            bytesText(double(call.bytesOfTransfer())) + ", at the median " +
             digitsText(double(bytesMoved()) / timing.median() / 1e9, 3) + " GB/s\n";
   if (done() < flags.repeat)
     text += "  interrupted: " + std::to_string(done()) + " of " + std::to_string(flags.repeat) +

@@ -188,11 +188,11 @@ class Tuning {
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
     if (tuned.outcome.decided && flags_.schedules.empty()) lab.conclude(tuned.outcome);
-    const bool backward = isBackward(problem.entry);
     tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
     // A budget that is spent leaves no time for a copy.
     const double left = flags_.exhaustive ? kExhaustivePatience : budget - lab.now();
-    if (tuned.outcome.complete && left > 0) tuned.copySeconds = lab.copySeconds(backward ? 2 : 1, 1, left);
+    if (tuned.outcome.complete && left > 0)
+      tuned.copySeconds = lab.copySeconds(measure::Buffers::leastTraffic(problem), left);
     tuned.outcome.seconds = lab.now();
   }
 
