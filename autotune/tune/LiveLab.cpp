@@ -279,17 +279,20 @@ std::vector<Samples> LiveLab::timed(const std::vector<size_t>& points, int round
     }
   };
   std::vector<Samples> taken;
-  try {
-    taken = sample(running, rounds, record);
-  } catch (const Worker::Ended&) {
-    // Some candidate ended the worker: try each alone, then race the remaining ones.
-    running = able(running, rounds);
+  const auto whyNot = [&]() -> std::string {
     try {
-      taken = sample(running, rounds, record);
+      return taken = sample(running, rounds, record), std::string();
     } catch (const Worker::Ended& ended) {
-      throw std::runtime_error("a race of " + setting_.task.text() +
-                               " ends its worker, though each candidate runs alone: " + reasonOf(ended));
+      return reasonOf(ended);
+    } catch (const CannotDo& refusal) {
+      return refusal.what();
     }
+  };
+  if (!whyNot().empty()) {
+    running = able(running, rounds);  // each alone, then a race of those that run
+    if (const std::string reason = whyNot(); !reason.empty())
+      throw std::runtime_error("a race of " + setting_.task.text() +
+                               " cannot be measured, though each candidate runs alone: " + reason);
   }
   std::vector<Samples> results(points.size());
   for (size_t i = 0; i < running.size(); ++i)

@@ -427,6 +427,10 @@ TEST_F(Tune, WhatNeedsMoreMemoryThanThereIsIsRefused) {
   const Outcome race = normc({"tune", "rms_norm:infer@f32[*x8]", "--rows", "1000000000", "--budget", "1s"});
   EXPECT_EQ(race.code, 3);
   EXPECT_TRUE(contains(race.err, "a race of rms_norm:infer@f32[*x8], 1000000000 rows, "));
+  const Outcome later = normc({"tune", "rms_norm:infer@f32[*x8]", "--rows", "16,1000000000", "--budget", "1s",
+                               "--records", "none.jsonl"});
+  EXPECT_EQ(later.code, 3);
+  EXPECT_EQ(read("none.jsonl"), "") << "it is refused before the first problem is measured";
 }
 
 }  // namespace

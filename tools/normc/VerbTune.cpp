@@ -74,10 +74,17 @@ class Tuning {
     tune::Interrupt interrupt;
     Progress progress(out_, "tuning", int64_t(tasks_.size()));
     std::vector<Tuned> results;
+    for (const TuneTask& task : tasks_) requireMemoryFor(task);
     for (const TuneTask& task : tasks_) {
       const double budget = nextBudget(tasks_.size() - results.size());
       if (interrupt.requested() || budget == 0) break;
-      results.push_back(tune(task, budget, results.size(), interrupt, progress));
+      try {
+        results.push_back(tune(task, budget, results.size(), interrupt, progress));
+      } catch (...) {  // what was measured before is not lost
+        progress.clear();
+        if (!results.empty()) report(results, /*whole=*/true, flags_.records, out_, {});
+        throw;
+      }
     }
     const bool whole = !interrupt.requested();
     progress.clear();
@@ -123,14 +130,18 @@ class Tuning {
     return setting;
   }
 
-  Tuned tune(const TuneTask& t, double budget, size_t index, const tune::Interrupt& interrupt,
-             Progress& progress) {
-    const double begun = measure::secondsNow();
+  void requireMemoryFor(const TuneTask& t) const {
     requireMemory("the gate of " + t.task.text(), gate::bytesOfTrials(t.problem, t.task.features));
     if (!place_.onCuda())
       requireMemory(
           "a race of " + t.task.text(),
           2 * measure::Buffers::bytesOfSet(t.problem, {t.task.segments, t.task.rows, t.task.features}));
+  }
+
+  Tuned tune(const TuneTask& t, double budget, size_t index, const tune::Interrupt& interrupt,
+             Progress& progress) {
+    const double begun = measure::secondsNow();
+    requireMemoryFor(t);
     const tune::Landscape landscape = landscapeOf(t, hardware_, flags_, Illegal::Refused);
     tune::Setting setting = settingOf(t, budget);
     setting.begun = begun, setting.stamp = tune::newStamp(known_.records);
