@@ -59,16 +59,16 @@ std::pair<std::string, bool> run(const std::vector<std::string>& words, const fs
   posix_spawn_file_actions_destroy(&files);
   if (failed) return {"cannot start " + words[0] + ": " + std::generic_category().message(failed), false};
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {{}, true};
+  pid_t ended;
+  do ended = waitpid(child, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {{}, true};
   const std::string reason = contents(said);
   if (!reason.empty()) return {reason, true};
-  return {words[0] +
-              (WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
-                                 : " was ended by signal " + std::to_string(WTERMSIG(status))) +
-              ", and said nothing",
-          true};
+  const std::string how = ended < 0           ? " ended, another part of this process took its exit code"
+                          : WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
+                                              : " was ended by signal " + std::to_string(WTERMSIG(status));
+  return {words[0] + how + ", and said nothing", true};
 }
 
 }  // namespace
@@ -94,7 +94,11 @@ Compiler::Result Compiler::compile(const std::string& problem, const std::string
   for (const char* word : {"--target", "host", "--threads", "1", "-o", package.c_str()})
     words.push_back(word);
   std::tie(result.error, result.ran) = run(words, said);
-  if (result.error.empty() && !fs::exists(package, ignored))
+  // A package has its name once it is whole, so it counts more than an exit code, which a host that ignores
+  // SIGCHLD does not get.
+  if (fs::exists(package, ignored))
+    result.error.clear();
+  else if (result.error.empty())
     result.error = program + " succeeded, and there is no " + package.string();
   fs::remove(said, ignored);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

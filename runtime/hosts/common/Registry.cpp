@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -178,7 +179,7 @@ Registry& Registry::get() {
 Registry::Registry() : state_(*new State) {}
 
 void Registry::State::openBuiltIn() {
-  if (std::exchange(builtIn, true)) return;
+  if (builtIn) return;
   Dl_info self;
   if (!dladdr(reinterpret_cast<void*>(&Registry::get), &self)) return;
   std::error_code none;
@@ -187,7 +188,10 @@ void Registry::State::openBuiltIn() {
   for (const auto& file : fs::directory_iterator(library.parent_path().parent_path() / "packages", none))
     if (file.path().extension() == ".npk") files.push_back(file.path());
   std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) packages[""].push_back(std::make_unique<Opened>(opened(), file));
+  std::vector<std::unique_ptr<Opened>> all;  // of none if one cannot be opened: the next call tries again
+  for (const fs::path& file : files) all.push_back(std::make_unique<Opened>(opened(), file));
+  std::ranges::move(all, std::back_inserter(packages[""]));
+  builtIn = true;
 }
 
 void Registry::addPackage(const std::string& source, const std::string& path) {

@@ -67,6 +67,16 @@ def test_vmap_of_steps_is_a_loop_of_steps(name):
     close(each, stacked([step(x, state) for state in states]), 0)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int16"])
+def test_a_step_stays_at_the_largest_of_its_type(dtype):
+    norm = nj.Norm("mabn", FEATURES)
+    largest = np.iinfo(dtype).max
+    x, scale, bias, _ = arrays((6, FEATURES), -1, "float32")
+    for step in (7, largest - 1, largest):
+        _, after = norm(x, scale, bias, norm.init_state() | {"step": jnp.asarray(step, dtype)})
+        assert after["step"].dtype == dtype and int(after["step"]) == min(step + 1, largest)
+
+
 @pytest.mark.parametrize("name", ["power_norm", "mabn"])
 def test_a_state_that_goes_through_two_calls(name):
     """Their gradient is two steps of nu, the later call first, as backward runs."""

@@ -182,7 +182,7 @@ def test_vmap_is_a_loop_in_any_layout(masked, layout, rows):
     ("batch_norm[*x24]", False), ("group_norm_segment[*x*x24]{groups=3}", False),
 ])
 def test_rows_with_statistics_of_their_own_are_one_call_under_vmap(text, one):
-    assert _ops._has_rows_alone(text, data_of((4, 24)), None) == one
+    assert _ops._has_rows_alone(text, data_of((4, 24)), None, None) == one
 
 
 def test_vmap_of_a_user_s_norm_that_has_the_name_of_a_norm_of_rows(tmp_path):

@@ -57,6 +57,18 @@ def test_opcheck_of_the_gradient_of_evaluation(name):
         torch.library.opcheck(_ops.infer_backward, (x, x.flip(0).contiguous(), scale, bias, mask, state, norm, *wanted))
 
 
+def test_a_bias_alone_has_the_type_of_the_parameters(tmp_path, monkeypatch):
+    path = tmp_path / "shifted.norm"
+    path.write_text("norm shifted {\n  reduce features\n  affine bias\n}\n")
+    module = nt.norm(path, 24).to(torch.bfloat16)
+    x, dy = data_of((4, 24), torch.bfloat16).requires_grad_(), data_of((4, 24), torch.bfloat16)
+    asked, real = [], _ops.library.facts
+    monkeypatch.setattr(_ops.library, "facts", lambda *of: asked.append(of[2:4]) or real(*of))
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+    compiled(x).backward(dy)
+    assert set(asked) == {_ops.types_of(x, module.bias)} == {("bf16", "bf16")}
+
+
 def test_opcheck_with_a_mask():
     mask = torch.arange(7) < 5
     norm = "power_norm_released[*x24]{heads=4}"

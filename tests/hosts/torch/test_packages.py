@@ -3,6 +3,7 @@
 import logging
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -66,6 +67,29 @@ def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path):
     file.write_bytes(whole[: len(whole) // 2])
     subprocess.run(words, check=True)
     assert file.read_bytes() == whole
+
+
+def test_built_in_packages_are_opened_again_after_an_error(tmp_path):
+    """The first call finds one of them damaged; the second finds all whole."""
+    shutil.copytree(pathlib.Path(normc.__file__).parent, tmp_path / "normc")
+    last = max((tmp_path / "normc" / "packages").glob("*.npk"))
+    whole = last.read_bytes()
+    last.write_bytes(whole[: len(whole) // 2])
+    program = """
+import pathlib, sys, normc, torch, normc.torch as nt
+layer = nt.LayerNorm(24)
+try:
+    layer(torch.ones(2, 24))
+except RuntimeError as error:
+    print(error)
+pathlib.Path(sys.argv[1]).write_bytes(pathlib.Path(sys.argv[2]).read_bytes())
+print(layer(torch.ones(2, 24)).shape)
+"""
+    (tmp_path / "whole").write_bytes(whole)
+    ran = subprocess.run([sys.executable, "-c", program, last, tmp_path / "whole"], capture_output=True, text=True,
+                         env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert ran.returncode == 0, ran.stderr
+    assert last.name in ran.stdout and "torch.Size([2, 24])" in ran.stdout
 
 
 def test_a_compiler_is_found_in_the_path(empty_cache, tmp_path, monkeypatch, caplog):

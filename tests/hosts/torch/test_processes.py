@@ -1,5 +1,8 @@
 """Threads and processes: workers that fork or spawn, torch's number of threads, several Python threads at once."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import normc.torch as nt
@@ -26,6 +29,23 @@ def test_workers_run_a_norm(method):
     loader = torch.utils.data.DataLoader(Normalized(), batch_size=None, num_workers=2, multiprocessing_context=method)
     for a, b in zip(loader, wanted, strict=True):  # a spawned worker has no compiler here, so another kernel
         assert torch.equal(a, b) if method == "fork" else (a - b).abs().max() < 1e-5
+
+
+def test_a_process_that_ignores_its_children_gets_what_was_compiled_or_the_reason(tmp_path):
+    program = """
+import signal, sys, normc, torch, normc.torch as nt
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+normc.compiler(sys.argv[1], sys.argv[2])
+print(nt.GroupNorm(3, 24)(torch.ones(2, 24, 5)).shape)
+try:
+    nt.functional.norm("layer_nrm[*x8]", torch.ones(2, 8))
+except RuntimeError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", program, os.environ["NORMC_TEST_COMPILER"], tmp_path],
+                         capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "torch.Size([2, 24, 5])" in ran.stdout and "did you mean 'layer_norm'" in ran.stdout
 
 
 def result(norm, x):

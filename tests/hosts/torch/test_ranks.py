@@ -52,6 +52,19 @@ def steps(module, rank, dtype, forward):
     return made, {name: buffer.clone() for name, buffer in module.state_dict().items()}
 
 
+def states_of_two_groups(rank):
+    """Returns the states of two layers after a step: one of all ranks, one of this rank by itself."""
+    own = [dist.new_group([each]) for each in range(len(ROWS))][rank]
+    layers = [module_of("power", torch.float64) for _ in range(2)]
+    model = torch.nn.Sequential(nt.synchronise(layers[0]), nt.synchronise(layers[1], own, deterministic=True))
+    x, dy = data(0, torch.float64)
+    begin = sum(ROWS[:rank])
+    for layer in model:
+        layer(x[begin : begin + ROWS[rank]]).backward(dy[begin : begin + ROWS[rank]])
+    nt.commit(model)
+    return [layer.state_dict() for layer in model]
+
+
 def run_rank(rank, port, folder, cases):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
@@ -63,6 +76,7 @@ def run_rank(rank, port, folder, cases):
         module = nt.synchronise(module_of(name, dtype), deterministic=deterministic)
         forward = torch.compile(module, fullgraph=True, dynamic=True) if compiled else module
         results[case] = steps(module, rank, dtype, forward)
+    results["groups"] = states_of_two_groups(rank)
     torch.save(results, f"{folder}/rank{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
@@ -96,6 +110,17 @@ def compiled(tmp_path_factory):
 @pytest.mark.parametrize("case", EAGER, ids=str)
 def test_ranks_agree_with_one(eager, case):
     expect_agreement(eager, case)
+
+
+def test_each_layer_takes_the_sums_of_its_group(eager):
+    x, dy = data(0, torch.float64)
+    for rank in (0, 2):
+        begin = sum(ROWS[:rank])
+        for state, rows in zip(eager[rank]["groups"], (slice(None), slice(begin, begin + ROWS[rank]))):
+            alone = module_of("power", torch.float64)
+            alone.commit_at = "backward"
+            alone(x[rows]).backward(dy[rows])
+            torch.testing.assert_close(state, dict(alone.state_dict()), rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.rest  # three processes compile

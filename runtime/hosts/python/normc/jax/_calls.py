@@ -117,11 +117,9 @@ def _from_words(value, like):
     """Returns a value of a state in the type that it had. A number stays at the largest of its type."""
     if value.shape == like.shape:
         return value.astype(like.dtype)
-    signed = jnp.issubdtype(like.dtype, jnp.signedinteger)
-    low = jax.lax.bitcast_convert_type(value[..., 0], jnp.int32 if signed else jnp.uint32)
-    if like.dtype.itemsize < 4:
-        low = jnp.minimum(low, jnp.iinfo(like.dtype).max)
-    return low.astype(like.dtype)
+    largest = jnp.uint32(min(jnp.iinfo(like.dtype).max, 2**32 - 1))
+    low, high = value[..., 0], value[..., 1]
+    return jnp.where(high == 0, jnp.minimum(low, largest), largest).astype(like.dtype)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -1,6 +1,15 @@
-"""The norms that are built in, as functions. Features are the last dimension, as JAX's libraries have them; a norm
-of images takes `channel_axis=1` too. `eps` and `decay` are Python numbers; JAX compiles and keeps a function for each
-value of them."""
+"""The norms that are built in, as functions.
+
+x is float32, float64, bfloat16 or float16, [..., features]; a norm of images takes `channel_axis=1` too. y has the
+shape and the type of x. scale and bias are [features], of a float type no wider than float32, or than float64 with
+such an x; without a scale the factor is 1, without a bias 0 is added. A state is a dict of arrays, from `init_state`; one of
+evaluation (`training=False`) is returned as it is. `eps` and the decays are Python numbers, and JAX compiles and keeps
+a function for each value of them.
+
+While JAX traces, a wrong shape is a ValueError and a wrong type a TypeError. A problem without a kernel, which no
+compiler can make here, is a normc.Error. Forward mode and second derivatives are a TypeError. Functions may be called
+from several threads.
+"""
 
 import jax.numpy as jnp
 

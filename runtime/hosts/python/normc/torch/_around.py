@@ -69,13 +69,13 @@ def _output(known, x, norm):
 
 @torch.library.register_fake("normc::infer_around")
 def _(x, scale, bias, mask, around, state, norm):
-    known = _ops.facts(norm, "infer", x, scale, mask)
+    known = _ops.facts(norm, "infer", x, scale, bias, mask)
     return [_output(known, x, norm), *_written(known, x, norm)]
 
 
 @torch.library.register_fake("normc::forward_around")
 def _(x, scale, bias, mask, around, state, norm):
-    known = _ops.facts(norm, "forward", x, scale, mask)
+    known = _ops.facts(norm, "forward", x, scale, bias, mask)
     fields = [*_ops._fields(known["saved"], x, norm), *_ops._fields(known["state"], x, norm)]
     return [_output(known, x, norm), *_written(known, x, norm), *fields]
 

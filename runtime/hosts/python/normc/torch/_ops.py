@@ -40,9 +40,9 @@ def types_of(x, parameter=None):
     return data, "" if params == ("f64" if data == "f64" else "f32") else params
 
 
-def facts(norm, entry, x, parameter=None, mask=None):
+def facts(norm, entry, x, scale=None, bias=None, mask=None):
     """Returns the facts of a norm for these tensors."""
-    return library.facts(norm, entry, *types_of(x, parameter), mask is not None)
+    return library.facts(norm, entry, *types_of(x, bias if scale is None else scale), mask is not None)
 
 
 def constant(function):
@@ -126,12 +126,12 @@ def _(x, scale, bias, mask, state, norm):
 
 @torch.library.register_fake("normc::forward")
 def _(x, scale, bias, mask, state, norm):
-    known = facts(norm, "forward", x, scale, mask)
+    known = facts(norm, "forward", x, scale, bias, mask)
     return [_like(x, norm), *_fields(known["saved"], x, norm), *_fields(known["state"], x, norm)]
 
 
 def _gradients(x, scale, bias, mask, norm, entry, dx, dscale, dbias):
-    known = facts(norm, entry, x, scale if scale is not None else bias, mask)
+    known = facts(norm, entry, x, scale, bias, mask)
     made = [_like(x, norm)] if dx else []
     for wanted, like in ((dscale and known["scale_gradient"], scale), (dbias and known["bias_gradient"], bias)):
         if wanted:
@@ -170,47 +170,33 @@ def _slices(operator):
     return rule
 
 
-def _rows_or(operator, elements, outputs):
-    """Returns a vmap rule: where only tensors of x's shape have a batch, and each row has a statistic of its own, a
-    batch is just more rows."""
+def _rows_or(operator, outputs):
+    """Returns a vmap rule: where x alone has a batch, and each row has a statistic of its own, a batch is just more
+    rows. Such a norm has no state."""
     slices = _slices(operator)
 
-    def rule(info, dims, *arguments):
-        norm = next(a for a in arguments if isinstance(a, str))
-        flat = [d for dim in dims for d in (dim if isinstance(dim, (list, tuple)) else [dim])]
-        batched = [i for i, dim in enumerate(dims) if isinstance(dim, int)]
-        rows_only = (arguments[_MASK] is None and set(batched) <= set(elements)
-                     and _has_rows_alone(norm, *arguments[:2]))
-        if not rows_only or any(dims[i] is None for i in elements if isinstance(arguments[i], torch.Tensor)):
-            return slices(info, dims, *arguments)
-        moved = []
-        for value, dim in zip(arguments, dims):
-            if isinstance(value, (list, tuple)) and dim is not None:
-                value = [v.movedim(d, 0).reshape(-1) if d is not None else v for v, d in zip(value, dim)]
-            elif isinstance(dim, int):
-                value = value.movedim(dim, 0)
-            moved.append(value)
-        out = operator(*moved)
-        return outputs(info, out, flat)
+    def rule(info, dims, x, scale, bias, mask, state, norm):
+        of_x, *others = dims
+        batched = any(isinstance(dim, int) for dim in others)
+        if of_x is None or batched or mask is not None or not _has_rows_alone(norm, x, scale, bias):
+            return slices(info, dims, x, scale, bias, mask, state, norm)
+        return outputs(info, operator(x.movedim(of_x, 0), scale, bias, mask, state, norm))
 
     return rule
 
 
-_MASK = 3
-
-
-def _has_rows_alone(norm, x, scale):
+def _has_rows_alone(norm, x, scale, bias):
     """True if each row of a text has statistics of its own, and a batch in front of x makes more rows. Positions of a
     segment are counted from the front."""
-    return not is_segmented(norm) and is_alone("rows", facts(norm, "forward", x, scale))
+    return not is_segmented(norm) and is_alone("rows", facts(norm, "forward", x, scale, bias))
 
 
-def _forward_outputs(info, out, _):
+def _forward_outputs(info, out):
     return [out[0], *(o.reshape(info.batch_size, -1) for o in out[1:])], [0] * len(out)
 
 
-torch.library.register_vmap("normc::infer", _rows_or(infer, (0,), lambda info, out, _: (out, 0)))
-torch.library.register_vmap("normc::forward", _rows_or(forward, (0,), _forward_outputs))
+torch.library.register_vmap("normc::infer", _rows_or(infer, lambda info, out: (out, 0)))
+torch.library.register_vmap("normc::forward", _rows_or(forward, _forward_outputs))
 torch.library.register_vmap("normc::backward", _slices(backward))
 torch.library.register_vmap("normc::infer_backward", _slices(infer_backward))
 

@@ -20,34 +20,30 @@ backward_apply = torch.ops.normc.backward_apply.default
 commit_sums = torch.ops.normc.commit.default
 
 
-def _facts(norm, entry, x, scale, mask):
-    return _ops.facts(norm, entry, x, scale, mask)
-
-
 @torch.library.register_fake("normc::forward_reduce")
 def _(x, scale, bias, mask, state, norm):
-    known = _facts(norm, "forward_reduce", x, scale, mask)
+    known = _ops.facts(norm, "forward_reduce", x, scale, bias, mask)
     made = [_ops._like(x, norm)] if known["y"] else []
     return [*made, *_ops._fields(known["saved"], x, norm), x.new_empty(known["partial"], dtype=torch.float64)]
 
 
 @torch.library.register_fake("normc::forward_apply")
 def _(x, scale, bias, mask, partials, state, norm):
-    known = _facts(norm, "forward_apply", x, scale, mask)
+    known = _ops.facts(norm, "forward_apply", x, scale, bias, mask)
     following = _ops._fields(known["state"], x, norm) if known["writes_state"] else []
     return [_ops._like(x, norm), *_ops._fields(known["saved"], x, norm), *following]
 
 
 @torch.library.register_fake("normc::backward_reduce")
 def _(x, dy, scale, bias, mask, saved, state, norm, dx, dscale, dbias):
-    known = _facts(norm, "backward_reduce", x, scale, mask)
+    known = _ops.facts(norm, "backward_reduce", x, scale, bias, mask)
     _, made = _ops._gradients(x, scale, bias, mask, norm, "backward_reduce", dx and known["dx"], dscale, dbias)
     return [*made, x.new_empty(known["partial"], dtype=torch.float64)]
 
 
 @torch.library.register_fake("normc::backward_apply")
 def _(x, dy, scale, bias, mask, saved, partials, state, norm):
-    known = _facts(norm, "backward_apply", x, scale, mask)
+    known = _ops.facts(norm, "backward_apply", x, scale, bias, mask)
     following = _ops._fields(known["state"], x, norm) if known["writes_state"] else []
     return [_ops._like(x, norm), *following]
 
@@ -259,35 +255,36 @@ def synchronise(model, process_group=None, deterministic=False):
 
 
 class Exchange:
-    """The sums of all layers of a model on their way: one asynchronous collective."""
+    """The sums of all layers of a model on their way: an asynchronous collective for each process group, device and
+    way of adding. All ranks make it, and begin their other collectives, in one order; errors are those of
+    torch.distributed."""
 
     def __init__(self, model):
-        self.modules = [m for m in model.modules() if isinstance(m, _Ranked) and m._sums is not None]
-        self._work = self._all = None
-        if self.modules:
-            first = self.modules[0]
-            flat = torch.cat([m._sums for m in self.modules])
-            if _is_alone(first._group):
-                self._all = flat[None]
-            elif first._gather:
-                size = torch.distributed.get_world_size(first._group)
-                self._all = flat.new_empty(size, flat.numel())
-                self._work = torch.distributed.all_gather_into_tensor(
-                    self._all.view(-1), flat, group=first._group, async_op=True
-                )
-            else:
-                self._all = flat[None]
-                self._work = torch.distributed.all_reduce(flat, group=first._group, async_op=True)
+        alike = {}
+        for module in model.modules():
+            if isinstance(module, _Ranked) and module._sums is not None:
+                alike.setdefault((module._group, module._gather, module._sums.device), []).append(module)
+        self._sent = [(modules, *self._send(modules, group, gather)) for (group, gather, _), modules in alike.items()]
+
+    @staticmethod
+    def _send(modules, group, gather):
+        """Returns what will hold the sums of all ranks, a row each or one of their sum, and what is to be waited for."""
+        sums = torch.cat([module._sums for module in modules])
+        if _is_alone(group):
+            return sums[None], None
+        if not gather:
+            return sums[None], torch.distributed.all_reduce(sums, group=group, async_op=True)
+        rows = sums.new_empty(torch.distributed.get_world_size(group), sums.numel())
+        return rows, torch.distributed.all_gather_into_tensor(rows.view(-1), sums, group=group, async_op=True)
 
     def parts(self):
         """Waits, and returns each module with the sums of its ranks."""
-        if self._work is not None:
-            self._work.wait()
-        at, parts = 0, []
-        for module in self.modules:
-            size = module._sums.numel()
-            parts.append((module, self._all[:, at : at + size].contiguous()))
-            at += size
+        parts = []
+        for modules, sums, work in self._sent:
+            if work is not None:
+                work.wait()
+            of_each = sums.split([module._sums.numel() for module in modules], dim=1)
+            parts += [(module, part.contiguous()) for module, part in zip(modules, of_each)]
         return parts
 
 
@@ -295,7 +292,7 @@ class Exchange:
 def commit(model, scaler=None, exchange=None):
     """Commits the states that backward left, of modules with commit="step" and of synchronised ones.
 
-    Call it once a step, after the optimizer's. `exchange`: an Exchange(model) that was begun after backward, so that
+    Call it once a step, after the optimizer's, on all ranks. `exchange`: an Exchange(model) that was begun after backward, so that
     it runs beside the optimizer. With a torch.amp.GradScaler, call it after its `update()`: a step that the scaler
     skipped is dropped, and nu, which is linear in the gradient, follows the scale.
     """
