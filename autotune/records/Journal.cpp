@@ -15,6 +15,7 @@
 namespace normc::tune {
 namespace {
 
+/// How often a file is opened until its path refers to it. On some file systems isAt() is never true.
 constexpr int kMostTurns = 100;
 
 std::runtime_error failed(const std::string& what, const std::string& path) {
@@ -78,7 +79,7 @@ void Journal::open() {
 }
 
 void Journal::appendLine(std::string line) {
-  // The file may have been replaced or removed. On some file systems this comparison never succeeds.
+  // The file may have been replaced or removed.
   lock(file_);
   for (int i = 0; i < kMostTurns && !isAt(file_, whole_); ++i) open(), lock(file_);
   const Unlock unlock{file_};
@@ -102,13 +103,13 @@ void Journal::sync() {
 }
 
 Hold::Hold(const std::string& path) {
-  for (;;) {
+  for (int turn = 0;; ++turn) {
     file_ = opened(path, O_RDWR | O_NONBLOCK);  // NFS locks only files that are open for writing
     if (file_ < 0) file_ = opened(path, O_RDONLY | O_NONBLOCK);
     if (file_ < 0) return;
     if (isRegular(file_)) {
       lock(file_);
-      if (isAt(file_, path)) return;
+      if (isAt(file_, path) || turn == kMostTurns) return;
     }
     const bool again = isRegular(file_);
     close(file_), file_ = -1;

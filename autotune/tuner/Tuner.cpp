@@ -176,6 +176,9 @@ normc_status checked(const normc_tuner_request& r) {
   if (r.policy && !measure::findPolicy(r.policy))
     return fail(NORMC_INVALID_ARGUMENT, "request.policy is ", r.policy, "; it must be ",
                 measure::policyNames().c_str());
+  if (r.fresh != 0 && r.fresh != 1)
+    return fail(NORMC_INVALID_ARGUMENT, "request.fresh is ", r.fresh, "; it must be 0 or 1");
+  if (r.reserved) return fail(NORMC_INVALID_ARGUMENT, "request.reserved is ", r.reserved, "; it must be 0");
   return NORMC_OK;
 }
 
@@ -260,7 +263,7 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
                   "this tuner runs already; its progress may end that call, and must not begin another");
     normc_tuner_request request;
     NORMC_TRY(readStruct(given, request, "normc_tuner_request", 2 * sizeof(size_t)));
-    NORMC_TRY(writeStruct(normc_tuner_result{}, result, "normc_tuner_result"));
+    NORMC_TRY(checkStruct(result, "normc_tuner_result"));
     NORMC_TRY(checked(request));
     return translated([&] {
       tune::Shipped task;

@@ -37,12 +37,20 @@ normc_status readStruct(const T* in, T& out, const char* name, size_t required) 
   return NORMC_OK;
 }
 
-/// Fills the part of `*out` that the caller's header has; the rest of a longer struct becomes zero.
+/// Checks the size of a struct that writeStruct() will fill.
 template <typename T>
-normc_status writeStruct(const T& value, T* out, const char* name) {
+normc_status checkStruct(const T* out, const char* name) {
   const size_t size = out->struct_size;
   if (size < sizeof(size_t) || size > kLargestStruct || size % sizeof(size_t) != 0)
     return wrongStructSize<T>(size, name);
+  return NORMC_OK;
+}
+
+/// Fills the part of `*out` that the caller's header has; the rest of a longer struct becomes zero.
+template <typename T>
+normc_status writeStruct(const T& value, T* out, const char* name) {
+  NORMC_TRY(checkStruct(out, name));
+  const size_t size = out->struct_size;
   char* const bytes = reinterpret_cast<char*>(out);
   std::memcpy(bytes + sizeof(size_t), reinterpret_cast<const char*>(&value) + sizeof(size_t),
               std::min(size, sizeof(T)) - sizeof(size_t));

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -102,6 +103,9 @@ class MemoryFile {
   int number_ = -1;
 };
 
+/// Lacks of memory and of descriptors, after which a later load may succeed.
+constexpr int kLacks[] = {ENOMEM, EMFILE, ENFILE, ENOSPC};
+
 /// Returns the error of a file that the loader did not load. The loader's message ends with the reason, from
 /// strerror if a system call failed. If memory ran out, the message may be cut before it, and copying the
 /// message may fail too: what remains is what the loader could not allocate, create or extend. The message of
@@ -114,7 +118,7 @@ normc_status notLoaded(std::string_view what, const MemoryFile& file) {
     exhausted |= words.ends_with(mapping) && file.mayBeExecuted();
   for (const char* part : {"cannot allocate", "cannot create", "cannot extend", "out of memory"})
     exhausted |= words.find(part) != words.npos;
-  for (const int lack : {ENOMEM, EMFILE, ENFILE}) exhausted |= words.ends_with(std::strerror(lack));
+  for (const int lack : kLacks) exhausted |= words.ends_with(std::strerror(lack));
   return fail(exhausted ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION, "cannot load ", what, ": ",
               words);
 }
@@ -131,8 +135,8 @@ normc_status SharedObject::load(const std::vector<char>& elf, std::string_view w
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     MemoryFile& file = files.emplace_back();
     if (!file.fill(elf))
-      return fail(NORMC_RESOURCE_EXHAUSTED, "cannot make a memory file for ", what, ": ",
-                  std::strerror(errno));
+      return fail(std::ranges::count(kLacks, errno) ? NORMC_RESOURCE_EXHAUSTED : NORMC_FAILED_PRECONDITION,
+                  "cannot make a memory file for ", what, ": ", std::strerror(errno));
     const std::shared_ptr<SharedObject> loaded(
         new SharedObject(dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL)));
     if (!loaded->handle_) return notLoaded(what, file);

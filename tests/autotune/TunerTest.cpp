@@ -265,6 +265,14 @@ TEST_F(Tuner, RefusesARequestThatIsWrong) {
           "request.budget_seconds is inf; it must be a number of seconds, or 0 for 20");
   request_.policy = "hot";
   refused(NORMC_INVALID_ARGUMENT, "request.policy is hot; it must be warm, cold or pipeline");
+  request_.fresh = 2;
+  refused(NORMC_INVALID_ARGUMENT, "request.fresh is 2; it must be 0 or 1");
+  request_.reserved = 1;
+  refused(NORMC_INVALID_ARGUMENT, "request.reserved is 1; it must be 0");
+  result_.candidates = 7;
+  request_.rows = -1;
+  refused(NORMC_INVALID_ARGUMENT, "request.rows is -1; it must be 1 or more");
+  EXPECT_EQ(result_.candidates, 7) << "a refused call writes nothing";
   request_.problem = "layer_norm:forward@f32[24]";
   refused(NORMC_INVALID_ARGUMENT, "request.problem: ");
   request_.problem = "foo";

@@ -422,6 +422,12 @@ TEST_F(Run, AStateIsWrittenWholeOrNotAtAll) {
   EXPECT_TRUE(contains(o.err, "the fields of its folder are as they were"));
   EXPECT_EQ(read("state/step.npy"), step);
   EXPECT_TRUE(exists("state/nu.npy"));
+  fs::remove_all(folder_ + "/state/psi2.npy.old");
+  // What a process that was killed has left behind goes once a state is whole again.
+  write("state/step.npy.old", "");
+  EXPECT_EQ(normc(forward).code, 0);
+  EXPECT_NE(read("state/step.npy"), step);
+  EXPECT_FALSE(exists("state/step.npy.old"));
 }
 
 TEST_F(Run, AFolderThatCannotBeMadeIsFoundBeforeTheCall) {

@@ -68,7 +68,7 @@ class Replacement {
  public:
   ~Replacement() {
     std::error_code none;
-    for (const std::string& file : files_) fs::remove(newOf(file), none), fs::remove(oldOf(file), none);
+    for (const std::string& file : files_) fs::remove(newOf(file), none);
   }
   void add(const std::string& file, const NpyArray& array) {
     files_.push_back(file);
@@ -77,29 +77,33 @@ class Replacement {
   /// A process that is killed leaves a folder that lacks fields, which is an error of its reader, and none
   /// with fields of two calls.
   void commit() {
-    std::error_code error;
+    std::error_code none;
     for (const std::string& file : files_)
-      if (std::error_code none; fs::exists(file, none)) move(file, oldOf(file), file, error);
-    for (const std::string& file : files_) move(newOf(file), file, file, error);
+      if (fs::exists(file, none)) move(file, oldOf(file), file), aside_.push_back(file);
+    for (const std::string& file : files_) move(newOf(file), file, file), placed_.push_back(file);
+    for (const std::string& file : files_) fs::remove(oldOf(file), none);
   }
 
  private:
   static std::string newOf(const std::string& file) { return file + ".new"; }
   static std::string oldOf(const std::string& file) { return file + ".old"; }
-  void move(const std::string& from, const std::string& to, const std::string& file, std::error_code& error) {
+  void move(const std::string& from, const std::string& to, const std::string& file) {
+    std::error_code error, none;
     fs::rename(from, to, error);
     if (!error) return;
-    std::error_code none;
-    for (const std::string& each : files_)
-      if (fs::exists(oldOf(each), none))
-        fs::rename(oldOf(each), each, none);
-      else if (!fs::exists(newOf(each), none))
-        fs::remove(each, none);  // it was not there
+    for (const std::string& each : placed_) fs::remove(each, none);
+    std::string left;
+    for (const std::string& each : aside_) {
+      std::error_code failed;
+      fs::rename(oldOf(each), each, failed);
+      if (failed) left += (left.empty() ? "" : ", ") + oldOf(each);
+    }
     throw refused("cannot write " + file + ": " + error.message(),
-                  "the fields of its folder are as they were");
+                  left.empty() ? "the fields of its folder are as they were"
+                               : "what was in its folder is in " + left + " now");
   }
 
-  std::vector<std::string> files_;
+  std::vector<std::string> files_, aside_, placed_;
 };
 
 }  // namespace
