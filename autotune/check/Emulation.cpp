@@ -12,9 +12,6 @@ namespace fs = std::filesystem;
 /// Elements of a trial beyond which it would take seconds.
 constexpr int64_t kMaxElements = 1 << 19;
 
-/// The guard that the gate puts at the end of every buffer.
-constexpr size_t kGuardBytes = 256;
-
 using Operands = std::vector<emulator::EmulatedDriver::Operand>;
 
 Operands operandsOf(const package::Kernel& kernel) {
@@ -60,7 +57,7 @@ Result<gate::KernelVerdict> Emulation::judge(size_t index, gate::Judging how) co
   auto opened = emulator::EmulatedDriver::open(library_, int(arch->number / 10), int(arch->number % 10));
   if (!opened) return Diagnostic{.message = llvm::toString(opened.takeError())};
   const auto& driver = *opened;
-  driver->guardBytes = kGuardBytes;
+  driver->guardBytes = gate::Storage::kGuard;
   driver->add(ptx, *program, operandsOf(kernel));
   if (kernel.cubin)
     driver->add(blob(*kernel.cubin), *program, operandsOf(kernel));  // ptxas made it of the PTX

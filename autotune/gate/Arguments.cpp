@@ -51,15 +51,8 @@ TensorLayout layoutOf(Tensor tensor, const Problem& problem, const Extents& e, c
 
 template <typename Query>
 std::vector<normc_field> fieldsOf(Query query, const normc_plan* plan, const normc_sizes& sizes) {
-  std::vector<normc_field> fields;
-  for (;;) {
-    normc_field field{};
-    field.struct_size = sizeof field;
-    const normc_status status = query(plan, &sizes, fields.size(), &field);
-    if (status == NORMC_OUT_OF_RANGE) return fields;
-    host::check(status);
-    fields.push_back(field);
-  }
+  return host::detail::all<normc_field>(
+      [&](size_t index, normc_field* field) { return query(plan, &sizes, index, field); });
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 
 namespace normc::gate {
 
-static constexpr int64_t kGuard = 256;
 /// A guard that is read is a large number in most types, so that it shows in a sum: -1.7e38 in f32 and bf16.
 static constexpr uint8_t kGuardByte = 0xFE, kPoison = 0xFF;
 

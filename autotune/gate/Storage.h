@@ -17,6 +17,8 @@ namespace normc::gate {
 
 class Storage {
  public:
+  static constexpr int64_t kGuard = 256;  ///< bytes before the memory and after it that are checked
+
   Storage() = default;
   /// `offset`: bytes from a 64-byte boundary to address(). Without a device the memory is on the host. With
   /// `guardPages` it ends as close to a page without access as that address allows.

@@ -1,6 +1,5 @@
 #include "autotune/measure/Machine.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "autotune/measure/Caches.h"
 #include "autotune/measure/SystemText.h"
+#include "runtime/threads/Threads.h"
 
 namespace normc::measure {
 namespace {
@@ -37,8 +37,7 @@ Machine thisMachine() {
   Machine machine;
   machine.processor = valueOf("/proc/cpuinfo", "model name");
   if (machine.processor.empty()) machine.processor = "unknown processor";
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) machine.processors = std::max(1, CPU_COUNT(&set));
+  machine.processors = runtime::availableProcessors();
   machine.online = std::max(machine.processors, int(sysconf(_SC_NPROCESSORS_ONLN)));
   const Caches caches = cachesIn(kCacheFolder, kCommon);
   machine.secondCache = caches.second, machine.lastCache = caches.last;

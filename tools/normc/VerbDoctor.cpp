@@ -1,13 +1,12 @@
 // normc doctor
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <ostream>
 
 #include "autotune/check/Emulation.h"
 #include "autotune/measure/Caches.h"
+#include "autotune/measure/Machine.h"
 #include "autotune/worker/Worker.h"
 #include "codegen/Target.h"
 #include "codegen/targets/cuda/Ptxas.h"
@@ -30,21 +29,10 @@ struct Finding {
   std::string remedy;
 };
 
-std::string fieldOf(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(key))
-      if (const size_t at = line.find_first_not_of(" \t:", key.size()); at != line.npos)
-        return line.substr(at);
-  return "";
-}
-
 Finding processor() {
-  cpu_set_t set;
-  const int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  std::string model = fieldOf("/proc/cpuinfo", "model name");
-  if (model.empty()) model = "unknown model";
-  return {"processor", Finding::Present, model + ", " + counted(usable, "usable core"), ""};
+  const measure::Machine machine = measure::thisMachine();
+  return {"processor", Finding::Present,
+          machine.processor + ", " + counted(machine.processors, "usable core"), ""};
 }
 
 Finding memory() {
