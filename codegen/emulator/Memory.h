@@ -39,7 +39,6 @@ class Memory {
   llvm::Error forbid(const void* base, size_t bytes);
   /// Marks bytes, all within one region, as written by the host.
   llvm::Error markInitialised(const void* base, size_t bytes);
-  /// Changes the access rights of launches to the region that begins at `base`.
   /// Removes the region that begins at `base`, and frees it if it was allocated here.
   llvm::Error remove(const void* base);
 

@@ -87,10 +87,17 @@ SharedClock knowledge(const Thread& t, const View& view) {
   return clock;
 }
 
-/// Records which blocks have read a cell that stands, or will stand, for reads of several clusters.
+/// Records which blocks have read a cell that stands, or will stand, for reads of several clusters. The
+/// readers of a cell that was part of a larger one are those of that one.
 static void noteReaders(const Thread& t, Zone& zone, uint64_t offset, const Cell& cell, uint32_t now) {
   const bool first = !(cell.read & Cell::kManyBlocks);
-  Clock& readers = zone.readers[zone.cells.keyOf(offset)];
+  const auto [at, isNew] = zone.readers.try_emplace(zone.cells.keyOf(offset));
+  Clock& readers = at->second;
+  for (int by = 1; isNew && !first && by <= zone.cells.refinements(); ++by)
+    if (const auto larger = zone.readers.find(zone.cells.keyOf(offset, by)); larger != zone.readers.end()) {
+      readers = larger->second;
+      break;
+    }
   if (first) {
     readers = Clock();
     const uint32_t order = t.run->orderOf(cell.reader), size = uint32_t(t.block->cluster->blocks.size());
@@ -191,8 +198,10 @@ void order(Thread& t, Zone& zone, uint64_t offset, uint64_t bytes, uint32_t site
     }
     cell->read =
         cell->reader < first || comesBefore(*cell, here) ? now : ofSeveral(t, zone, here, *cell, now);
+    // A read through the non-coherent cache may be of no write of this launch, whatever reads later.
+    const bool stays = cell->reader >= first && (t.run->sites[cell->readSite].flags & Site::NonCoherent);
     cell->reader = me;
-    cell->readSite = site;
+    if (!stays) cell->readSite = site;
   }
 }
 

@@ -81,6 +81,30 @@ out:)");
   EXPECT_TRUE(has(run(ir, {.block = {2}}, memory, {y}).text(), "which another thread has read"));
 }
 
+TEST(Race, ReadersOfAWholeReadItsParts) {
+  // Two blocks read 16 bytes; a third one reads four of them, and writes these after a barrier of its own.
+  std::string ir = kernel("ptr addrspace(1) %y", R"(
+  %is2 = icmp eq i32 %ctaid, 2
+  br i1 %is2, label %part, label %whole
+whole:
+  %all = load <4 x i32>, ptr addrspace(1) %y, align 16
+  %one = extractelement <4 x i32> %all, i32 3
+)" + keep("i32", "%one") + R"(
+  br label %out
+part:
+  %v = load i32, ptr addrspace(1) %y, align 4
+)" + keep("i32", "%v") + kBarrier + R"(
+  store i32 1, ptr addrspace(1) %y, align 4
+  br label %out
+out:)");
+  for (Order order : kOrders) {
+    Memory memory;
+    auto* y = iota<int32_t>(memory, "y", 4);
+    std::string text = run(ir, {.grid = {3}}, memory, {y}, {.order = order}).text();
+    EXPECT_TRUE(has(text, "data race")) << text;
+  }
+}
+
 TEST(Race, BarriersOrderGlobalMemoryWithinABlockOnly) {
   std::string ir = kernel("ptr addrspace(1) %y, i64 %flip", R"(
   %p = getelementptr i32, ptr addrspace(1) %y, i64 %t
@@ -408,6 +432,15 @@ TEST(Race, ANonCoherentReadOfWhatTheLaunchWrites) {
   EXPECT_TRUE(has(
       run(ir, {.block = {32}}, memory, {x, x}).text(),
       "writes 4 bytes at x + 0 (x has 128 bytes), which this launch reads through the non-coherent cache"));
+  std::string between = kernel(kXY, R"(
+  %v = load float, ptr addrspace(1) %x, align 4, !invariant.load !0
+  %w = load volatile float, ptr addrspace(1) %x, align 4
+)" + keep("float", "%v") + keep("float", "%w") +
+                                        R"(
+  store float 1.0, ptr addrspace(1) %x, align 4)") +
+                        "!0 = !{}\n";
+  EXPECT_TRUE(
+      has(run(between, {}, memory, {x, y}).text(), "which this launch reads through the non-coherent cache"));
   std::string later = kernel(kXY, R"(
   store float 1.0, ptr addrspace(1) %x, align 4
   %v = load float, ptr addrspace(1) %x, align 4, !invariant.load !0

@@ -1,4 +1,4 @@
-// shfl, vote, match, redux, elect, activemask: what the lanes of a warp do together.
+// shfl, vote, match, redux, elect: what the lanes of a warp do together.
 #include "codegen/emulator/Site.h"
 #include "codegen/emulator/ptx/Kernel.h"
 #include "llvm/ADT/STLExtras.h"
