@@ -12,7 +12,7 @@ inline constexpr int64_t kBlockThreads = 1024;
 inline constexpr int64_t kCluster = 16, kPortableCluster = 8;
 /// Blocks of a grid along x, and along y and z.
 inline constexpr int64_t kGridX = 0x7fffffff, kGridY = 65535;
-/// Chunks of a phase that a package may name: with any cluster fewer than kGridX blocks.
+/// Chunks of a phase that a package may name; where a chunk has a cluster, chunks times its blocks.
 inline constexpr int64_t kChunks = 1 << 30;
 /// Bytes of shared memory that the system takes for each block.
 inline constexpr int64_t kSystemShared = 1 << 10;

@@ -23,6 +23,16 @@ std::string archError(llvm::StringRef name) {
   return arch ? "" : llvm::toString(arch.takeError());
 }
 
+TEST(CudaTarget, RefusesWhatNoStrategyServes) {
+  const std::string norm =
+      "norm n {\n  reduce features(groups = 4)\n  center current\n  moment central\n"
+      "  quantize int8(per = row)\n}\n";
+  const Problem problem = problemOf(norm, ":forward@f32[*x64]");
+  const auto onCpu = llvm::cantFail(findTarget("x86-64-v3"))->bind(problem)->whyIllegal();
+  ASSERT_TRUE(onCpu);
+  EXPECT_EQ(llvm::cantFail(findTarget("sm_90"))->bind(problem)->whyIllegal(), onCpu);
+}
+
 class CudaDefaults : public testing::TestWithParam<BuiltinNorm> {};
 
 TEST_P(CudaDefaults, AreLegalOrTheTargetSaysWhyNot) {

@@ -153,12 +153,24 @@ TEST(CudaSchedule, RefusesNumbersOutOfRange) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 0; }), "chunks = 0; legal: 1 to 1073741824");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 2000000000; }),
             "chunks = 2000000000; legal: 1 to 1073741824");
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.chunks = 1 << 29, s.cluster = 4; }),
+            "chunks = 536870912; legal: 1 to 268435456");
+}
+
+TEST(CudaSchedule, SingleElementsTakeNoKnobThatTakesRegisters) {
+  const std::string rest = "; legal: 1, 0 and 0, since addresses of many single elements take the registers";
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.vector = 1, s.tile *= 4, s.rows = 2; }),
+            "vector = 1 with rows = 2, hold = 0 and prefetch = 0" + rest);
+  EXPECT_EQ(
+      reasonOfRow([](Schedule& s) { s.vector = 1, s.tile *= 4, s.prefetch = {Prefetch::Registers, 1}; }),
+      "vector = 1 with rows = 1, hold = 0 and prefetch = 1" + rest);
+  EXPECT_EQ(reasonOfRow([](Schedule& s) { s.vector = 1, s.tile *= 4; }), "");
 }
 
 TEST(CudaSchedule, RefusesNumbersWhoseProductsWouldOverflow) {
   constexpr int64_t kLarge = int64_t(1) << 61;
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.threads = 1024, s.blocks = int64_t(1) << 54; }),
-            "blocks = 18014398509481984 of 1024 threads; sm_90 holds 2048 threads");
+            "blocks = 18014398509481984 of 1024 threads; sm_90 holds 2048 threads and 32 blocks");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.rows = 8, s.hold = kLarge; }),
             "hold = 2305843009213693952 steps of 8 rows; legal: 0 to 128 rows");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.shared = kLarge; }),
@@ -170,11 +182,15 @@ TEST(CudaSchedule, RefusesNumbersWhoseProductsWouldOverflow) {
 
 TEST(CudaSchedule, RefusesMoreBlocksThanAMultiprocessorHolds) {
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 17; }),
-            "blocks = 17 of 128 threads; sm_90 holds 2048 threads");
+            "blocks = 17 of 128 threads; sm_90 holds 2048 threads and 32 blocks");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = -1; }),
-            "blocks = -1 of 128 threads; sm_90 holds 2048 threads");
+            "blocks = -1 of 128 threads; sm_90 holds 2048 threads and 32 blocks");
   EXPECT_EQ(reasonOfRow([](Schedule& s) { s.blocks = 13; }, "layer_norm:forward@f32[*x256]", "sm_120"),
-            "blocks = 13 of 128 threads; sm_120 holds 1536 threads");
+            "blocks = 13 of 128 threads; sm_120 holds 1536 threads and 24 blocks");
+  const auto few = [](Schedule& s) { s.threads = s.team = 32, s.blocks = 20; };
+  EXPECT_EQ(reasonOfRow(few, "layer_norm:forward@f32[*x256]", "sm_90"), "");
+  EXPECT_EQ(reasonOfRow(few, "layer_norm:forward@f32[*x256]", "sm_86"),
+            "blocks = 20 of 32 threads; sm_86 holds 1536 threads and 16 blocks");
 }
 
 TEST(CudaSchedule, RefusesATileThatDoesNotFitTheRun) {

@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
     Cuda, EmulatedCombiners,
     testing::Values(
         Case{"Lanes", kLayer, "resident,threads=64,team=32,vector=4,tile=1", kRow, 1, 7, 3},
-        Case{"Warps", kLayer, "resident,threads=128,team=64,vector=1,tile=2,rows=2", kRow, 1, 7, 3},
+        Case{"Warps", kLayer, "resident,threads=128,team=64,vector=1,tile=2", kRow, 1, 7, 3},
         Case{"Loop", kLayer, "resident,threads=64,team=8,vector=4,tile=0", kRow, 1, 7, 3},
         Case{"Ends", kOdd, "resident,threads=64,team=32,vector=4,tile=1", kRow, 1, 7, 3},
         Case{"Shared", kLayer, "resident,threads=32,team=8,vector=4,tile=2,shared=2", kRow, 1, 5, 3},

@@ -1,6 +1,7 @@
 // NVIDIA architectures as a compiler and a planner see them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "llvm/ADT/StringRef.h"
@@ -29,6 +30,8 @@ struct Arch {
   int64_t sharedBytes = 0;      ///< of one multiprocessor
   int64_t neighbours =
       18;  ///< multiprocessors of a GPC, over which a cluster may lie; of one device some have two fewer
+  /// Returns the blocks of so many threads that one multiprocessor has room for.
+  int64_t blocksOf(int64_t blockThreads) const { return std::min(blocks, threads / blockThreads); }
   bool clusters() const { return number >= 90; }
   bool dependentLaunches() const { return clusters(); }
 };

@@ -52,6 +52,7 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
     return list;
   }
   std::optional<std::string> whyIllegal() override {
+    if (auto reason = whyNoStrategy(problem_)) return reason;
     std::optional<std::string> reason = whyOnCpuAlone(problem_);
     for (Strategy strategy : legalStrategies(problem_)) {
       const KernelTraits& traits = traitsOf(strategy);
@@ -89,7 +90,7 @@ class BoundCuda : public TypedTarget<BoundCuda, Schedule, parseSchedule> {
                        (dynamicBytes(whole, schedule) > 0 && cuda::whyIllegal(whole, alone, least));
     if (!large && !schedule.prefetch.inBulk()) return std::nullopt;
     Arch lesser = arch_;
-    if (large || schedule.cluster > 1) lesser.number = 80;  // the last without clusters
+    lesser.number = 80;  // the last without clusters
     for (Strategy strategy : legalStrategies(problem_)) {
       const KernelTraits& traits = traitsOf(strategy);
       Schedule plain = defaultSchedule(traits, lesser, strategy);

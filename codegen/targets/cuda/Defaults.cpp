@@ -320,8 +320,10 @@ Schedule defaultSchedule(const KernelTraits& traits, const Arch& arch, Strategy 
   s.strategy = strategy;
   s.hints = traits.rereads;
   s.vector = vectorOf(traits, arch);
-  if (traits.lines) return linesSchedule(traits, arch, s);
-  return traits.blocks ? blocksSchedule(traits, arch, s) : columnsSchedule(traits, arch, s);
+  s = traits.lines    ? linesSchedule(traits, arch, s)
+      : traits.blocks ? blocksSchedule(traits, arch, s)
+                      : columnsSchedule(traits, arch, s);
+  return s.vector == 1 ? ofElements(s) : s;
 }
 
 Schedule defaultSchedule(const Problem& problem, const Arch& arch, Strategy strategy) {
@@ -336,7 +338,8 @@ std::optional<FewRows> scheduleForFewRows(const KernelTraits& traits, const Arch
 
 FewRows columnsOfFewRows(const KernelTraits& traits, Schedule s) {
   const int64_t row = columnsOf(s) * traits.dataBytes * (traits.backward ? 3 : 2);
-  const int64_t rows = std::max<int64_t>(1, std::min(heldRows(s), kAloneBytes / row));
+  const int64_t few = kAloneBytes / row, held = s.hold ? heldRows(s) : few;
+  const int64_t rows = std::max<int64_t>(1, std::min(held, few));
   s.hold = std::min<int64_t>(s.hold, llvm::divideCeil(rows, s.rows * (s.threads / s.team)));
   return {s, rows};
 }

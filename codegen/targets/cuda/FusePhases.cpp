@@ -19,7 +19,7 @@ static void dropUnused(KernelOp kernel) {
   while (std::exchange(again, false)) {
     SmallVector<Operation*> unused;
     kernel->walk([&](Operation* op) {
-      bool reads = isa<LoadOp, CountOp, ProbeOp>(op) || isMemoryEffectFree(op);
+      bool reads = isa<LoadOp, CountOp>(op) || isMemoryEffectFree(op);
       if (reads && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>() &&
           op->getNumResults() > 0 && op->use_empty())
         unused.push_back(op);

@@ -60,6 +60,10 @@ int64_t sharedSumBytes(const Schedule& s, int64_t partials) {
   return s.shared * partials * s.vector * 4 * s.threads;
 }
 
+bool warpsProbe(const KernelTraits& traits, const Schedule& s) {
+  return !s.prefetch && s.tile > 0 && traits.width >= 4 * kWarp;
+}
+
 /// Returns the bytes of static shared memory of an entry with accesses of whole vectors, without buffers in
 /// which sums per feature are exchanged.
 static int64_t bytesOfSums(const KernelTraits& traits, const Schedule& s) {
@@ -68,8 +72,7 @@ static int64_t bytesOfSums(const KernelTraits& traits, const Schedule& s) {
   const int64_t warps = s.threads / kWarp, clustered = s.cluster > 1 ? kTurns * kMbarrierBytes : 0;
   int64_t bytes = clustered + traits.counts * rounded(2 * warps);
   if (traits.lines && s.cluster > 1) {
-    // Each warp estimates the shift alone if it reads nothing ahead (TeamLowering::probesByWarp).
-    const int64_t values = traits.runSums + (s.prefetch || traits.width < 4 * kWarp ? traits.runProbes : 0);
+    const int64_t values = traits.runSums + (warpsProbe(traits, s) ? 0 : traits.runProbes);
     bytes += rounded(kTurns * values * s.rows * s.cluster * warps);
   } else if (traits.blocks || s.team > kWarp) {
     bytes += (traits.runSums + traits.runProbes) * rounded(kTurns * s.rows * warps);

@@ -29,6 +29,10 @@ int64_t tasksTogether(const Schedule&, const Arch&);
 /// Returns the units (rows, runs) that a block of the phase processes in one step.
 int64_t unitsPerStep(PhaseOp, const Schedule&);
 
+/// True if each warp of the blocks that share a line of this kernel may estimate its shift alone: it reads
+/// nothing ahead, and lines are long enough.
+bool warpsProbe(const KernelTraits&, const Schedule&);
+
 /// Bytes that one asynchronous copy brings, and of an mbarrier.
 inline constexpr int64_t kCopiedBytes = 16, kMbarrierBytes = 8;
 /// Returns the vectors of features that a line reads in each row and that are the same for all rows: scale

@@ -237,8 +237,12 @@ static std::optional<std::string> whyOutOfRange(const KernelTraits& traits, cons
   if (s.tile < 0 || s.tile > 64) return "tile = " + std::to_string(s.tile) + "; legal: 0 to 64";
   if (s.hints < 0 || s.hints > 2)
     return "hints = " + std::to_string(s.hints) + "; legal: 0, 1, or 2 for reads alone";
-  if (s.chunks < 1 || s.chunks > limits::kChunks)
-    return "chunks = " + std::to_string(s.chunks) + "; legal: 1 to " + std::to_string(limits::kChunks);
+  if (const int64_t most = limits::kChunks / std::max<int64_t>(s.cluster, 1); s.chunks < 1 || s.chunks > most)
+    return "chunks = " + std::to_string(s.chunks) + "; legal: 1 to " + std::to_string(most);
+  if (s.vector == 1 && (s.rows > 1 || s.hold || s.prefetch))
+    return "vector = 1 with rows = " + std::to_string(s.rows) + ", hold = " + std::to_string(s.hold) +
+           " and prefetch = " + std::to_string(s.prefetch.knob()) +
+           "; legal: 1, 0 and 0, since addresses of many single elements take the registers";
   // The knobs are any numbers, so these are compared without a product that may overflow.
   if (s.hold < 0 || s.hold > kMostHeldRows / s.rows)
     return "hold = " + std::to_string(s.hold) + " steps of " + std::to_string(s.rows) +
@@ -251,9 +255,10 @@ static std::optional<std::string> whyOutOfRange(const KernelTraits& traits, cons
            std::to_string(kMostAhead + 1) + " (to shared memory, that many steps ahead and one), or " +
            std::to_string(kMostAhead + 2) + " to " + std::to_string(2 * kMostAhead + 1) +
            " (the same in bulk)";
-  if (s.blocks < 0 || s.blocks > arch.threads / s.threads)
+  if (s.blocks < 0 || s.blocks > arch.blocksOf(s.threads))
     return "blocks = " + std::to_string(s.blocks) + " of " + std::to_string(s.threads) + " threads; " +
-           arch.name + " holds " + std::to_string(arch.threads) + " threads";
+           arch.name + " holds " + std::to_string(arch.threads) + " threads and " +
+           std::to_string(arch.blocks) + " blocks";
   return std::nullopt;
 }
 

@@ -146,7 +146,7 @@ void PartialSums::flushAccesses(Value again) {
 
 void PartialSums::flushShared(Value again) {
   if (!shared_.hasSums()) return;
-  shared_.forEach(1, {}, [&](ArrayRef<Position> positions, Values&) {
+  shared_.forEach(1, {}, {}, [&](ArrayRef<Position> positions, Values&) {
     const Position& at = positions[0];
     k_.storeWhere(at.inside, [&] {
       SmallVector<Value> addresses;

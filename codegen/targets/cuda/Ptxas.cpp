@@ -108,7 +108,7 @@ int64_t residentBlocks(const Arch& arch, int64_t threads, int64_t dynamicBytes, 
   // Registers are handed out by the warp, in units of 256.
   int64_t warp = llvm::alignTo(std::max<int64_t>(r.registers, 1) * 32, 256),
           warps = llvm::divideCeil(threads, 32);
-  int64_t blocks = std::min(arch.blocks, arch.threads / threads);
+  int64_t blocks = arch.blocksOf(threads);
   blocks = std::min(blocks, kRegisters / (warp * warps));
   return std::min(blocks, arch.sharedBytes / (r.sharedBytes + dynamicBytes + limits::kSystemShared));
 }

@@ -52,7 +52,7 @@ Value SharedRuns::runOf(Value step) {
 
 //===-- Along a run -----------------------------------------------------------------===//
 
-Values SharedRuns::forEach(int64_t together, Values running,
+Values SharedRuns::forEach(int64_t together, Values running, Combiners combiners,
                            llvm::function_ref<void(ArrayRef<Position>, Values&)> step) {
   const Place& own = access_.run().place;
   auto known = Loops::constant(access_.leastCount());
@@ -64,13 +64,18 @@ Values SharedRuns::forEach(int64_t together, Values running,
     p.slot = slot;
     return p;
   };
-  running = l_.forEach(l_.index(0), l_.index(looped), together, running, [&](Value slot, ValueRange now) {
-    Values next(now);
-    SmallVector<Position> positions;
-    for (int64_t u = 0; u < together; ++u) positions.push_back(at(l_.add(slot, l_.index(u)), true));
-    step(positions, next);
-    return next;
-  });
+  auto between = [&](Value first, Value last, ValueRange from) {
+    return l_.forEach(first, last, together, from, [&](Value slot, ValueRange now) {
+      Values next(now);
+      SmallVector<Position> positions;
+      for (int64_t u = 0; u < together; ++u) positions.push_back(at(l_.add(slot, l_.index(u)), true));
+      step(positions, next);
+      return next;
+    });
+  };
+  running = running.empty()
+                ? between(l_.index(0), l_.index(looped), running)
+                : l_.inLevels(l_.index(0), l_.index(looped), together, running, between, {}, combiners);
   SmallVector<Position> rest;
   for (int64_t slot = looped; slot < whole; ++slot) rest.push_back(at(l_.index(slot), true));
   if (!rest.empty()) step(rest, running);
@@ -102,7 +107,7 @@ void SharedRuns::copy(const Replica& replica, Value step) {
       for (size_t i = 0; i < tensors_.size(); ++i)
         pieces_.store(run, p.slot, slotBytes, int64_t(i) * bytes, *next++);
   };
-  forEach(copies || k_.s.vector > 1 ? 4 : 8, {}, [&](ArrayRef<Position> positions, Values&) {
+  forEach(copies || k_.s.vector > 1 ? 4 : 8, {}, {}, [&](ArrayRef<Position> positions, Values&) {
     k_.storeWhere(l_.both(replica.active, positions[0].inside), [&] {
       if (!copies) return move(positions);
       for (const Position& p : positions) copy(p);

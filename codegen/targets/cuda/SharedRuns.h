@@ -38,8 +38,9 @@ class SharedRuns : SlabPolicy {
   bool hasSums() const { return bool(sumsAt_); }
 
   /// Runs `step` for all accesses in shared memory, `together` at a time: in a loop while every thread has
-  /// one, then for those that may be behind the end.
-  Values forEach(int64_t together, Values running,
+  /// one, then for those that may be behind the end. `running` are sums, in levels if there are many
+  /// accesses.
+  Values forEach(int64_t together, Values running, Combiners,
                  llvm::function_ref<void(llvm::ArrayRef<Position>, Values&)> step);
 
   /// Begins the copies of a run of the step with this number. Accesses that cp.async cannot copy (two bytes,

@@ -107,8 +107,7 @@ double predict(const KernelTraits& traits, const Schedule& s, const Arch& arch, 
   const double useful = s.tile > 0 && traits.width ? std::min(1.0, double(traits.width) / held) : 1;
   // Little's law: bytes under way on one multiprocessor against what its share of the bandwidth needs.
   constexpr double kNeeded = 40 << 10;
-  const double blocks =
-      std::min<double>(std::max<int64_t>(s.blocks, 1), double(arch.threads) / double(s.threads));
+  const double blocks = double(std::min(std::max<int64_t>(s.blocks, 1), arch.blocksOf(s.threads)));
   const double perThread =
       double(std::max<int64_t>(s.tile + s.shared, 1) * s.vector * s.rows * traits.reads * traits.dataBytes) *
       double(1 + s.prefetch.depth);

@@ -94,8 +94,7 @@ Value TeamLowering::probeRun(ProbeOp op, Replica& replica) {
 /// that takes two loads of its own, and saves a meeting of the blocks. An exchange in one block is faster
 /// than the loads.
 bool TeamLowering::probesByWarp() const {
-  auto width = Loops::constant(run_.width);
-  return k_.taskBlocks() > 1 && !s_.prefetch && s_.tile > 0 && width && *width >= 4 * kWarp;
+  return k_.taskBlocks() > 1 && warpsProbe(traitsOf(f_.kernel()), s_);
 }
 
 /// Returns the mean of eight neighbours in the middle of each eighth of the run: the ends of a row may be

@@ -171,16 +171,18 @@ void TeamLowering::alongShared(Sweep& s, MutableArrayRef<Replica> replicas, Valu
       std::clamp<int64_t>((access_->anywhere() ? kTogether / 2 : kTogether) / elements, 1, 4);
   const auto combiners = s.combinersOf(replicas.size(), 1);
   const Values none = k_.identities(combiners, k_.vectorType());
-  Values own = sharedRuns_.forEach(together, none, [&](ArrayRef<Position> positions, Values& running) {
-    SmallVector<Values> terms(positions.size(), none);
-    for (auto [p, term] : llvm::zip(positions, terms)) element(s, replicas, [&](int64_t) { return p; }, term);
-    storePending(s);
-    for (auto [k, v] : llvm::enumerate(running)) {
-      SmallVector<Value> parts;
-      for (const Values& term : terms) parts.push_back(term[k]);
-      v = l_.combine(combiners[k], v, l_.tree(parts, combiners[k]));
-    }
-  });
+  Values own =
+      sharedRuns_.forEach(together, none, combiners, [&](ArrayRef<Position> positions, Values& running) {
+        SmallVector<Values> terms(positions.size(), none);
+        for (auto [p, term] : llvm::zip(positions, terms))
+          element(s, replicas, [&](int64_t) { return p; }, term);
+        storePending(s);
+        for (auto [k, v] : llvm::enumerate(running)) {
+          SmallVector<Value> parts;
+          for (const Values& term : terms) parts.push_back(term[k]);
+          v = l_.combine(combiners[k], v, l_.tree(parts, combiners[k]));
+        }
+      });
   sums = l_.combineEach(sums, own, combiners);
 }
 

@@ -6,14 +6,21 @@
 
 namespace normc::codegen::cuda {
 
-Schedule unaligned(const Schedule& s) {
+Schedule ofElements(const Schedule& s) {
   Schedule single = s;
-  single.tile = s.tile * s.vector;
-  single.shared = s.shared * s.vector;
-  single.vector = single.rows = 1;
+  single.rows = 1;
   if (s.grid == 1) single.blocks = 1;  // else as many have to be there at once
   single.prefetch = {};
-  single.hold = 0;  // so many single elements have too many addresses
+  single.hold = 0;
+  return single;
+}
+
+Schedule unaligned(const Schedule& s) {
+  if (s.vector == 1) return s;
+  Schedule single = ofElements(s);
+  single.tile = s.tile * s.vector;
+  single.shared = s.shared * s.vector;
+  single.vector = 1;
   return single;
 }
 

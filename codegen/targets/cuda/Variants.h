@@ -6,6 +6,9 @@
 
 namespace normc::codegen::cuda {
 
+/// Returns the schedule without knobs that take registers: addresses of many single elements take them.
+Schedule ofElements(const Schedule&);
+
 /// Returns the schedule of the same kernel for operands of any alignment and length: it accesses single
 /// elements.
 Schedule unaligned(const Schedule&);
