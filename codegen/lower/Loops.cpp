@@ -1,12 +1,12 @@
 #include "codegen/lower/Loops.h"
 
-#include "codegen/lower/StratifiedOffsets.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "runtime/abi/StratifiedOffsets.h"
 #include "runtime/abi/Sums.h"
 
 using namespace mlir;

@@ -1,7 +1,8 @@
 // The shift estimate of a one-pass variance: a robust centre of elements from all of a slab, as in
-// codegen/lower/Probe.cpp. It differs in two points: few rows are others, and the shift is not rounded to the
-// type of the data.
+// codegen/lower/Probe.cpp. It differs where rows are few, runs are long or groups are short, and the shift is
+// not rounded to the type of the data.
 #include "codegen/targets/halide/generator/Translation.h"
+#include "runtime/abi/StratifiedOffsets.h"
 
 using namespace Halide;
 
@@ -14,11 +15,11 @@ static constexpr int64_t kRows = 16, kVectors = 4;
 /// Up to five rows have short sums, and the centre of four is near their mean.
 static constexpr int64_t kFewRows = 4, kMostFew = 5;
 
-/// Returns the sample of the i-th of equal shares of `count`, as in codegen/lower/StratifiedOffsets.h.
+/// Returns the sample of the i-th of equal shares of `count`, as in runtime/abi/StratifiedOffsets.h.
 static Expr stratifiedOffset(const Expr& count, const Expr& i, int64_t parts) {
-  const int64_t all = 1 << 16, share = all / parts;
-  return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(2654) % wide(share / 2)) /
-         wide(all);
+  const int64_t share = kOffsetDenominator / parts;
+  return count * simplify(i * wide(share) + wide(share / 4) + i * i * wide(kOffsetJitter) % wide(share / 2)) /
+         wide(kOffsetDenominator);
 }
 static Expr stratifiedOffset(const Expr& count, int64_t i, int64_t parts) {
   return stratifiedOffset(count, wide(i), parts);

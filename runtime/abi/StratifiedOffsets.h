@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace normc::codegen {
+namespace normc {
 
 /// The denominator of offsets, a power of two, and the multiplier that makes their distances irregular.
 constexpr int64_t kOffsetDenominator = 1 << 16, kOffsetJitter = 2654;
@@ -18,4 +18,4 @@ constexpr int64_t offsetNumerator(int64_t i, int64_t parts) {
   return i * share + share / 4 + i * i * kOffsetJitter % (share / 2);
 }
 
-}  // namespace normc::codegen
+}  // namespace normc
