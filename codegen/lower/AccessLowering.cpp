@@ -6,6 +6,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "runtime/abi/MemoryUnits.h"
 
 using namespace mlir;
 
@@ -268,7 +269,8 @@ void AccessLowering::storeStored(TensorOp t, Value address, Value value, std::op
     memref::StoreOp::create(b, l_.loc, value, memory, address);
   } else {
     auto type = cast<VectorType>(value.getType());
-    if (nonTemporal) alignment = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    if (nonTemporal)
+      alignment = std::min<int64_t>(type.getNumElements() * type.getElementTypeBitWidth() / 8, kCacheLine);
     vector::StoreOp::create(b, l_.loc, value, memory, ValueRange{address},
                             nonTemporal || nonTemporal_.contains(t),
                             alignment ? llvm::MaybeAlign(*alignment) : access_.alignmentOf(t, type));

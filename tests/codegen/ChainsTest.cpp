@@ -16,8 +16,9 @@ namespace {
 /// A call of few rows has no long level at all; of many, the last level is as long as it has to be.
 std::vector<Extents> callsOf(const Problem& problem) {
   const int64_t features = problem.features.value_or(16384);
-  if (problem.segmented) return {{8, 16, features}, {64, 3136, features}};
-  return {{1, 128, features}, {1, 50176, features}};
+  // Rows that are processed together leave a rest.
+  if (problem.segmented) return {{8, 16, features}, {8, 15, features}, {64, 3135, features}};
+  return {{1, 128, features}, {1, 127, features}, {1, 50175, features}};
 }
 
 /// Returns the number of loops that add up.
@@ -25,7 +26,7 @@ int64_t expectShortChains(const Problem& problem, const cpu::Schedule& schedule,
   const std::vector<Chains> chains = chainsOf(problem, schedule, isa, callsOf(problem));
   const std::string where = problem.text() + " " + schedule.text() + " for " + isa.name.str();
   for (const Chains& c : chains) EXPECT_LE(c.within, kLongestChain) << where;
-  EXPECT_LE(chains.at(0).last, kLongestChain) << where;
+  for (const Chains& c : {chains.at(0), chains.at(1)}) EXPECT_LE(c.last, kLongestChain) << where;
   return chains.at(0).loops;
 }
 

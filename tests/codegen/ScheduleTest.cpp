@@ -84,6 +84,8 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
             "grain = 1099511627777; legal: 1 to 1099511627776");
   EXPECT_EQ(reason([](Schedule& s) { s.rows = 8, s.unroll = 4; }),
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
+  EXPECT_EQ(reason([](Schedule& s) { s.stream = 0, s.fetch = true; }),
+            "fetch with stream = 0; legal: a stream, whose large calls fetch");
 }
 
 TEST(Schedule, AnInferenceThatSumsHasTheDefaultOfAForward) {

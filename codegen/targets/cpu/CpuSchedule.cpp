@@ -74,6 +74,7 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (auto reason = whyIllegalStep(problem, isa, s.rows, s.unroll, s.grain, s.scalarTail)) return reason;
   if (s.stream)
     if (auto reason = whyNoPower("stream", s.stream, 8)) return *reason + ", or 0";
+  if (s.fetch && !s.stream) return "fetch with stream = 0; legal: a stream, whose large calls fetch";
   if (s.ahead && s.strategy == Strategy::Split) return "ahead; legal where a task has whole rows";
   if (s.ahead && statisticWidth(problem) == 0)
     return "ahead; legal where a statistic is of one row, and has to be complete before it is used";

@@ -67,7 +67,9 @@ package::Kernel kernelManifest(const Problem& problem, const Schedule& schedule,
                   .traffic = [&](bool warmup) { return trafficOnCpu(kernel, warmup); }});
   if (schedule.stream) {
     for (const std::string_view number : kThresholds)
-      m.scalars.push_back({std::string(number), number == kLargeNumber ? kLargeBytes : kStreamBytes});
+      m.scalars.push_back({std::string(number),
+                           number == kLargeNumber ? kLargeBytes : kStreamBytes,
+                           {.least = 0, .below = 0x1p63}});  // kernels compare whole numbers of 64 bits
   }
   m.isa = isa.name;
   return m;

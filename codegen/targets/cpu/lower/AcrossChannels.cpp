@@ -57,10 +57,9 @@ void PhaseLowering::allocatePiece(SlabOp s) {
       if (leaves && !shared_.contains(v)) pieces_->allocate(v);
     }
   }
-  if (large_.pastCaches)
-    for (auto sweep : s.getOps<SweepOp>())
-      for (auto name : sweep.getWrites().getAsRange<FlatSymbolRefAttr>())
-        stage_.emplace(l_, f_, f_.stored(f_.tensor(name.getValue())));
+  for (auto sweep : s.getOps<SweepOp>())
+    if (large_.pastCaches && !stage_ && sweep.getWrites().size() == 1)
+      stage_.emplace(l_, f_, f_.stored(f_.tensor(cast<FlatSymbolRefAttr>(sweep.getWrites()[0]).getValue())));
   pieces_->allocateLevels(levelsBelow(Loops::constant(f_.groupWidth(Axis::Group)), 1), sums);
 }
 

@@ -50,19 +50,24 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
       }
       along(s, rows, width, {});
     };
-    auto rowsBetween = [&](Value first, Value last) {
+    auto rowsBetween = [&](Value first, Value last, llvm::function_ref<void()> beforeRest) {
       Value most = l_.add(first, l_.roundDown(l_.sub(last, first), together));
       l_.forEach(first, most, together, [&](Value unit) { rowsFrom(unit, together); });
-      if (together > 1) l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
+      if (together == 1) return;
+      if (beforeRest) l_.when(l_.less(most, last), {}, [&] { return beforeRest(), Values(); });
+      l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
     };
-    if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end);
+    if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end, {});
     // Two levels: the sums of a few rows are collected in the buffer, which is then added to the partials.
     s.buffered = true;
     const int64_t collected = steps_.rows == 1 ? kFlushStreamSteps / 2 : kFlushStreamSteps * steps_.rows;
     l_.forEach(begin, end, collected, [&](Value first) {
       Value last = l_.min(l_.add(first, l_.index(collected)), end);
       buffer_->clear(s.partials.size(), width);
-      rowsBetween(first, last);
+      rowsBetween(first, last, [&] {
+        buffer_->flush(s.partials, tile, width);
+        buffer_->clear(s.partials.size(), width);
+      });
       buffer_->flush(s.partials, tile, width);
     });
   });

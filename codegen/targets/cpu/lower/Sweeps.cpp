@@ -266,13 +266,18 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
     s.flush(f_);
     return next;
   }
-  if (schedule_.getScalarTail() && !lead)
-    return l_.forEach(whole, width, 1, sums, [&](Value j, ValueRange running) {
-      Values next(running);
-      element(s, replicas, j, 0, {}, next, unroll);
-      s.flush(f_);
-      return next;
-    });
+  if (schedule_.getScalarTail() && !lead) {
+    auto elements = [&](Value begin, Value end, ValueRange from) {
+      return l_.forEach(begin, end, 1, from, [&](Value j, ValueRange running) {
+        Values next(running);
+        element(s, replicas, j, 0, {}, next, unroll);
+        s.flush(f_);
+        return next;
+      });
+    };
+    if (sums.empty() || lanes <= kLongestChain) return elements(whole, width, sums);
+    return l_.inLevels(whole, width, 1, sums, elements, lanes - 1, s.combinersOf(replicas.size(), unroll));
+  }
   return l_.when(l_.less(whole, width), sums, [&] {
     Values next(sums);
     element(s, replicas, whole, lanes, f_.laneMask(l_.sub(width, whole), lanes), next, unroll);
@@ -379,11 +384,12 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
     Values sums = l_.forEach(begin, most, together, from,
                              [&](Value row, ValueRange running) { return rowsFrom(row, together, running); });
     if (together == 1) return sums;
-    return l_.forEach(most, end, 1, sums, [&](Value row, ValueRange running) {
-      Values next(running);
-      llvm::copy(rowsFrom(row, 1, running), next.begin());
-      return next;
-    });
+    // The rest begins anew: these sums may have kLongestChain terms.
+    const SmallVector<Combiner> ofOne = s.combinersOf(1, unroll);
+    Values rest = l_.forEach(most, end, 1, identities(ofOne, lanes),
+                             [&](Value row, ValueRange running) { return rowsFrom(row, 1, running); });
+    llvm::copy(l_.combineEach(ValueRange(sums).take_front(rest.size()), rest, ofOne), sums.begin());
+    return sums;
   };
   Values sums = l_.inLevels(l_.index(0), count, together, identities(combiners, lanes), rowRange,
                             together * kLongestChain * kLongestChain, combiners);
