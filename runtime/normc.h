@@ -13,7 +13,7 @@
  * Conventions of every function below:
  *   - It returns a normc_status. After any status but NORMC_OK, normc_last_error() returns one sentence for
  *     the calling thread: what is wrong, with which value, by which rule. Outputs are untouched, except after
- *     NORMC_ABORTED.
+ *     NORMC_ABORTED, and after normc_execute_part with an `ith` out of range.
  *   - Public structs begin with `struct_size`, which the caller sets to sizeof the struct, and are otherwise
  *     zero-initialised: `normc_args args = {0}; args.struct_size = sizeof args;` (`= {}` in C++). Zero means
  *     "default" or "absent" in every field. A program built with an older or newer header than the library's
@@ -448,7 +448,7 @@ typedef struct normc_state normc_state;
  * @endcode
  *
  * if the norm has them; both backwards also take bias if the norm has an activation, a gate behind the norm
- * or a modulation. What stands around a norm adds
+ * or a modulation with a scale. What stands around a norm adds
  *
  * @code{.unparsed}
  *              forward, infer                          backward, infer_backward

@@ -119,8 +119,7 @@ void declareProblems(CLI::App& app, Options& options, Words& words, int processo
                return oneWord<Entry>(word, known, "");
              });
   app.add_flag("--channels-first", options.channelsFirst, "segments x features x rows");
-  app.add_option("--spatial", options.spatial,
-                 "rows of a segment; without it all are one, or 784 with channels first")
+  app.add_option("--spatial", options.spatial, "rows of a segment [all rows; 784 with --channels-first]")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
       ->type_name("N");
   app.add_option("--bind", words.bindings, "structural bindings, e.g. heads=12 (16 otherwise)")
@@ -136,13 +135,15 @@ void declareProblems(CLI::App& app, Options& options, Words& words, int processo
       "--around", words.around,
       "norms with something around them, beside the bare norm and loops apart; forward, backward and "
       "infer of 768 to 16384 features; rows are in segments of 256 for a norm that needs segments");
-  app.add_flag("--quick", words.quick, "fewer features and rounds: a look, not a figure");
+  app.add_flag("--quick", words.quick,
+               "768 features unless --features says otherwise, and fewer rounds: not for a figure");
 }
 
 /// What runs beside our kernels, and where the results go.
 void declareReports(CLI::App& app, Options& options, Words& words) {
-  app.add_flag("--halide", options.halide, "and the kernels of the Halide generator");
-  app.add_option("--before", options.before, "and the kernels of this package, which another build compiled")
+  app.add_flag("--halide", options.halide, "race the kernels of the Halide generator too");
+  app.add_option("--before", options.before,
+                 "race the kernels of this package too, which another build compiled")
       ->type_name("FILE");
   app.add_flag("--no-onednn", words.noOneDnn, "without oneDNN");
   app.add_flag("--no-torch", words.noTorch, "without PyTorch");

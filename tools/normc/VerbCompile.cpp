@@ -315,10 +315,10 @@ Action declareCompile(CLI::App& parser) {
   addWhole(parser, "--threads", flags->threads, "To compile with [all]");
   parser.add_flag("--ptx-only", flags->ptxOnly,
                   "Leave out cubins: a smaller package, whose PTX the driver compiles when a plan is made");
-  addList(
-      parser, "--ptxas", flags->ptxas,
-      "The ptxas that makes cubins; of several each kernel takes the first that can [that of the PATH or of "
-      "the CUDA Toolkit]");
+  addList(parser, "--ptxas", flags->ptxas,
+          "The ptxas that makes cubins; of several, each kernel takes the first that can assemble it [that "
+          "of the PATH or of "
+          "the CUDA Toolkit]");
   parser.footer(
       "A whole problem, e.g. 'layer_norm:forward@f32[*x768]', is compiled as it stands. With a whole "
       "problem, a .norm\n"

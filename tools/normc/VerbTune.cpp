@@ -291,8 +291,8 @@ Action declareTune(CLI::App& parser) {
   parser.footer(
       "normc tune export NORM... -o FOLDER   packs candidates for a measurement elsewhere, by\n"
       "                                      normc-bundle FOLDER\n"
-      "normc tune export NORM... --dry-run   shows which\n"
-      "normc tune run-bundle FOLDER          the same here\n"
+      "normc tune export NORM... --dry-run   shows these candidates\n"
+      "normc tune run-bundle FOLDER          measures them on this machine, as normc-bundle does\n"
       "normc tune import FILE... --records DB.jsonl   brings results home\n\n"
       "A schedule is timed only after it agreed with the reference; it replaces the default only where\n"
       "it is faster beyond the noise. docs/tuning.md says how.");
