@@ -140,6 +140,30 @@ def test_running_statistics_that_are_not_all_there_are_those_of_torch(missing):
         assert torch.equal(*(module(x) for module in modules))
 
 
+@pytest.mark.parametrize("kind", [nt.BatchNorm1d, nt.PowerNorm])
+def test_an_evaluation_and_a_step_of_training_have_one_backward(kind):
+    torch.manual_seed(3)
+    x = torch.randn(8, 4)
+
+    def gradient(evaluates, trains):
+        norm, of = kind(4), x.clone().requires_grad_()
+        norm(x * 2).sum().backward()  # a state that is not the first
+        loss = norm.eval()(of).square().sum() if evaluates else 0
+        if trains:
+            loss = loss + (norm.train()(of) ** 3).sum()
+        loss.backward()
+        return of.grad
+
+    torch.testing.assert_close(gradient(True, True), gradient(True, False) + gradient(False, True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16], ids=str)
+def test_a_step_stays_a_number_when_the_module_changes_its_type(dtype):
+    norm = nt.BatchNorm1d(4).type(dtype)
+    norm(torch.randn(8, 4, dtype=dtype))
+    assert norm.num_batches_tracked.dtype == torch.int64 and norm.num_batches_tracked == 1
+
+
 def test_takes_a_gradient_with_stride_zero():
     x = torch.randn(4, 96, requires_grad=True)
     nt.LayerNorm(96)(x).sum().backward()

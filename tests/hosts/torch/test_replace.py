@@ -90,6 +90,12 @@ def test_a_report():
     assert str(nt.replace(model)).splitlines()[0] == "0 norms run on normc"
 
 
+def test_parameters_of_8_bits_are_left():
+    model = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.LayerNorm(8).to(torch.float8_e4m3fn))
+    report = nt.replace(model)
+    assert report.replaced == ["0"] and report.left == {"1": "its parameters are torch.float8_e4m3fn"}
+
+
 def test_a_group_norm_without_kernels_is_left(no_compiler):
     model = torch.nn.Sequential(torch.nn.GroupNorm(4, 64), torch.nn.GroupNorm(32, 64),
                                 torch.nn.GroupNorm(8, 64, affine=False))

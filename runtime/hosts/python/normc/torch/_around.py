@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 from . import _ops
 from .. import _around
 from ._autograd import _first_order, _is_transformed, _refuse_tangents, _refuse_transforms, refuse_jvp
-from ._autograd import given, refuse_second_run, store_in
+from ._autograd import _copied, given, refuse_second_run, store_in
 
 infer = torch.ops.normc.infer_around.default
 forward = torch.ops.normc.forward_around.default
@@ -152,7 +152,7 @@ class _Around(torch.autograd.Function):
         operator = forward if training else infer
         out = operator(x, scale, bias, mask, around, state or None, norm)
         following = out[len(out) - len(state) :] if training else ()
-        saved = out[1 + stream : len(out) - len(state)] if training else state
+        saved = out[1 + stream : len(out) - len(state)] if training else _copied(state)
         _keep(ctx, norm, (stream, keeps, reads_x, places), out, x, scale, bias, mask, around, saved)
         ctx.training = training
         ctx.mark_non_differentiable(*following)

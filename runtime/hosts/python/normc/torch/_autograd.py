@@ -181,13 +181,18 @@ class _CarriedAtOnce(torch.autograd.Function):
         return (None, None, *_placed(made, wanted), None, *[None] * ctx.count)
 
 
+def _copied(state):
+    """Returns copies for the backward of an evaluation: a step of training may write into the fields before it."""
+    return [field.clone() for field in state]
+
+
 class _Inferred(torch.autograd.Function):
     """Evaluation: statistics are constants that come from the state."""
 
     @staticmethod
     def forward(ctx, norm, x, scale, bias, mask, *state):
         ctx.norm = norm
-        ctx.save_for_backward(x, scale, bias, mask, *state)
+        ctx.save_for_backward(x, scale, bias, mask, *_copied(state))
         return _ops.infer(x, scale, bias, mask, state, norm)
 
     @staticmethod
@@ -236,9 +241,9 @@ class _InferredTransformed(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        norm, *tensors = inputs
+        norm, x, scale, bias, mask, *state = inputs
         ctx.norm = norm
-        ctx.save_for_backward(*tensors)
+        ctx.save_for_backward(x, scale, bias, mask, *_copied(state))
 
     backward = _Inferred.backward
 

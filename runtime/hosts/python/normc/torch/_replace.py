@@ -121,6 +121,8 @@ def _class_for(module):
     parameter = next(module.parameters(), None)
     if parameter is not None and parameter.device.type not in ("cpu", "cuda"):
         return f"it is on device {parameter.device}"
+    if parameter is not None and parameter.dtype not in _ops._NAMES:
+        return f"its parameters are {parameter.dtype}"
     if "forward" in vars(module):
         return "its forward was replaced, in this module alone"
     name = f"{type(module).__module__}.{type(module).__name__}"
