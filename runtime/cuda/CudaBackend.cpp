@@ -194,10 +194,10 @@ normc_status CudaBackend::checkGrid(const Call& call) const {
       return fail(NORMC_FAILED_PRECONDITION, "the call has ", call.sizes.features,
                   " features; the kernel of this plan takes at most ", limits::kGridY * launch.columns, ", ",
                   limits::kGridY, " blocks of ", launch.columns);
-    if (call.cuts[i].chunks * launch.cluster * launch.cooperative > limits::kGridX)
-      return fail(NORMC_FAILED_PRECONDITION, "phase ", i, " of this call would have ",
-                  call.cuts[i].chunks * launch.cluster * launch.cooperative, " blocks; a launch has at most ",
-                  limits::kGridX);
+    const int64_t blocks = std::max(call.cuts[i].chunks, launch.least) * launch.cluster * launch.cooperative;
+    if (blocks > limits::kGridX)
+      return fail(NORMC_FAILED_PRECONDITION, "phase ", i, " of this call would have ", blocks,
+                  " blocks; a launch has at most ", limits::kGridX);
   }
   return NORMC_OK;
 }

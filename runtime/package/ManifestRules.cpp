@@ -133,7 +133,11 @@ class Judge {
     require((operand.role != Role::Partial || kernel_.parts.writesPartial()) &&
                 (operand.role != Role::Partials || kernel_.parts.addsPartials()),
             {"operands", i, ".role"}, "this entry takes no such operand");
-    if (!workspace && !tensor) field(i, operand);
+    if (workspace || tensor) return;
+    field(i, operand);
+    for (size_t other = 0; other < i; ++other)
+      require(kernel_.operands[other].role != operand.role || kernel_.operands[other].name != operand.name,
+              {"operands", i, ".name"}, "another operand is this field");
   }
 
   bool hasOperand(Tensor tensor) const {

@@ -43,22 +43,24 @@ int64_t scratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& 
   }
   if (kernel.onCuda()) return 0;  // such a kernel tests the pointer
   // One row of the contiguous axis for each task, which every row of the task overwrites. If that is too much
-  // memory, all tasks share one row, because no code reads it.
+  // memory, rows of tasks overlap, because no code reads them; each begins in another cache line.
   const int64_t line = lineBytes(kernel, operand, sizes);
   int64_t tasks = 0;
   for (size_t i = 0; i < kernel.phases.size(); ++i) tasks = std::max(tasks, cuts[i].chunks);
-  const bool own = multiply(tasks, line) <= kOwnLines;
-  taskStride = own ? line / width : 0;
-  return own ? multiply(tasks, line) : line;
+  if (tasks == 0) return 0;
+  const int64_t stride = std::min(line, std::max(kOwnLines / tasks / kAlignment, int64_t(1)) * kAlignment);
+  taskStride = stride / width;
+  return add(multiply(tasks - 1, stride), line);
 }
 
-/// Returns the most bytes that any call of at most these sizes needs: with fewer tasks each may have a row of
-/// its own.
+/// Returns the most bytes that any call of at most these sizes needs: the rows of fewer tasks overlap less.
 int64_t mostScratchBytes(const Kernel& kernel, const Operand& operand, const Sizes& sizes,
                          const normc_cut* cuts) {
   int64_t taskStride = -1;
   const int64_t size = scratchBytes(kernel, operand, sizes, cuts, LeftOut::everything(), taskStride);
-  return taskStride == 0 ? std::max(size, kOwnLines) : size;
+  if (taskStride < 0) return size;
+  const int64_t line = lineBytes(kernel, operand, sizes);
+  return taskStride * bytes(operand.type) < line ? std::max(size, add(kOwnLines, line)) : size;
 }
 
 /// The next offset at or after `offset` that lies `place` bytes into a page.

@@ -143,7 +143,7 @@ Pool::~Pool() {
 
 void Pool::offer(Job& job, int64_t wanted, bool wake) {
   for (auto& worker : workers_) {
-    if (job.offers >= wanted) return;
+    if (job.offers >= wanted || job.shares.allDrawn()) return;
     const uintptr_t order = Worker::orderOf(job);
     if (worker->change(Worker::kLooking, order)) {
       ++job.offers;

@@ -246,6 +246,11 @@ TEST(Manifest, IsCheckedFieldByField) {
             says("kernels[0].limits.run_min is -1; it must be at least 0"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.limits = {.runMin = 4, .runMax = 3}; }),
             says("kernels[0].limits.run_max is 3; it must be at least 4"));
+  EXPECT_EQ(
+      refusedKernel([](auto& k) {
+        k.operands.push_back(*std::ranges::find(k.operands, package::Role::Saved, &package::Operand::role));
+      }),
+      says("kernels[0].operands[10].name is \"mean\"; another operand is this field"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases.clear(); }),
             says("kernels[0].phases is []; a kernel has at least one phase"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].minUnits = 0; }),
