@@ -110,8 +110,8 @@ class StateKept:
 
         def kept(tensor):
             cast = fn(tensor)
-            if id(tensor) in state and not tensor.is_floating_point():  # module.type() casts a step, too
-                return tensor.to(cast.device)
+            if id(tensor) in state and cast.is_floating_point() and not tensor.is_floating_point():
+                return tensor.to(cast.device)  # module.type() casts a step, too
             if id(tensor) not in state or cast.dtype in (torch.float64, tensor.dtype) or not cast.is_floating_point():
                 return cast
             return tensor.to(cast.device, state[id(tensor)])
