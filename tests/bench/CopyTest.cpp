@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "autotune/measure/Buffers.h"
 #include "autotune/measure/Copy.h"
 #include "autotune/measure/Tensors.h"
+#include "dsl/Library.h"
 
 namespace normc::measure {
 namespace {
@@ -19,6 +21,20 @@ TEST(Memory, ScatteredHoldsTheSameAndIsItsOwn) {
     for (uint32_t i = 0; i < count; ++i)
       ASSERT_EQ(static_cast<const uint32_t*>(other.data())[i], i + 1) << count;
   }
+}
+
+TEST(Buffers, CountEachTensorOfACallOnceAndInItsType) {
+  const Extents extents{1, 10, 64};
+  const auto check = [&](const char* text, Traffic traffic, int64_t ofElements) {
+    const auto problem = parseProblem(text, findNorm);
+    ASSERT_TRUE(problem) << text;
+    EXPECT_EQ(Buffers::leastTraffic(*problem), traffic) << text;
+    EXPECT_EQ(Buffers::bytesOfSet(*problem, extents), 10 * 64 * ofElements) << text;
+    EXPECT_EQ(Buffers::bytesOfTransfer(*problem, extents), 10 * 64 * ofElements / traffic.total()) << text;
+  };
+  check("layer_norm:backward@f32[*x64]", {2, 1}, 3 * 4);
+  check("rms_norm_residual:forward@bf16[*x64]", {2, 2}, 4 * 2);
+  check("rms_norm:forward@bf16[*x64]{y=f32}", {1, 1}, 2 + 4);
 }
 
 class Copies : public testing::TestWithParam<std::tuple<Stores, int>> {};

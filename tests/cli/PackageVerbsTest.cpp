@@ -229,6 +229,25 @@ TEST_F(Explain, PrintsThePlanBeforeItMeasures) {
   EXPECT_TRUE(contains(rest, "measured: "));
 }
 
+TEST_F(Explain, TimesNoCallThatExchangesSums) {
+  const std::string commit = "power_norm:commit@f32[*x8]";
+  package("c.npk", {commit});
+  const Outcome o = normc({"explain", "c.npk", commit, "--rows", "10"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err,
+                       "--rows times a call by itself, and power_norm:commit@f32[*x8] exchanges sums with "
+                       "others\n  hint: forward and backward of the norm are timed"))
+      << o.err;
+}
+
+TEST_F(Explain, RefusesAThresholdThatNoSizeReaches) {
+  package("l.npk", {kLayer});
+  const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "large_bytes=1e30"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_TRUE(contains(o.err, "the number `large_bytes` is 1e+30; it must be below 9223372036854775808"))
+      << o.err;
+}
+
 TEST_F(Explain, SaysWhichCallItCannotTime) {
   package("l.npk", {"layer_norm:backward@f32[*x*]", kLayer});
   const Outcome unknown = normc({"explain", "l.npk", "layer_norm:backward@f32[*x*]", "--rows", "10"});

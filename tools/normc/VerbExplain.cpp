@@ -78,6 +78,10 @@ Call callOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
     throw usage("--rows times a call on the CPU",
                 "on a GPU, normc tune --device " + planned.place.text() + " --schedule does");
   Problem problem = valueOf(planned.file.problem(planned.kernel().problem), ExitCode::Usage);
+  if (isOverRanks(problem.entry))
+    throw usage(
+        "--rows times a call by itself, and " + planned.kernel().problem + " exchanges sums with others",
+        "forward and backward of the norm are timed");
   const Extents extents{1, rows, featuresOf(problem, features)};
   problem.features = extents.features;
   problem = valueOf(checkProblem(std::move(problem)), ExitCode::Usage);
