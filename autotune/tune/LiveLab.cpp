@@ -279,20 +279,20 @@ std::vector<Samples> LiveLab::timed(const std::vector<size_t>& points, int round
     }
   };
   std::vector<Samples> taken;
-  const auto whyNot = [&]() -> std::string {
+  const auto whyNot = [&]() -> std::optional<std::string> {
     try {
-      return taken = sample(running, rounds, record), std::string();
+      return taken = sample(running, rounds, record), std::nullopt;
     } catch (const Worker::Ended& ended) {
       return reasonOf(ended);
     } catch (const CannotDo& refusal) {
       return refusal.what();
     }
   };
-  if (!whyNot().empty()) {
+  if (whyNot()) {
     running = able(running, rounds);  // each alone, then a race of those that run
-    if (const std::string reason = whyNot(); !reason.empty())
+    if (const auto reason = whyNot())
       throw std::runtime_error("a race of " + setting_.task.text() +
-                               " cannot be measured, though each candidate runs alone: " + reason);
+                               " cannot be measured, though each candidate runs alone: " + *reason);
   }
   std::vector<Samples> results(points.size());
   for (size_t i = 0; i < running.size(); ++i)

@@ -65,7 +65,7 @@ std::pair<std::string, bool> run(const std::vector<std::string>& words, const fs
   if (ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0) return {{}, true};
   const std::string reason = contents(said);
   if (!reason.empty()) return {reason, true};
-  const std::string how = ended < 0           ? " ended, another part of this process took its exit code"
+  const std::string how = ended < 0           ? " ended with an exit code that this process did not get"
                           : WIFEXITED(status) ? " ended with exit code " + std::to_string(WEXITSTATUS(status))
                                               : " was ended by signal " + std::to_string(WTERMSIG(status));
   return {words[0] + how + ", and said nothing", true};

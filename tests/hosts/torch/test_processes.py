@@ -41,11 +41,17 @@ try:
     nt.functional.norm("layer_nrm[*x8]", torch.ones(2, 8))
 except RuntimeError as error:
     print(error)
+normc.compiler("/bin/true", sys.argv[2] + "/empty")
+try:
+    nt.GroupNorm(5, 40)(torch.ones(2, 40, 5))
+except RuntimeError as error:
+    print(error)
 """
     ran = subprocess.run([sys.executable, "-c", program, os.environ["NORMC_TEST_COMPILER"], tmp_path],
                          capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "torch.Size([2, 24, 5])" in ran.stdout and "did you mean 'layer_norm'" in ran.stdout
+    assert "/bin/true ended with an exit code that this process did not get, and said nothing" in ran.stdout
 
 
 def result(norm, x):
