@@ -9,7 +9,7 @@
 namespace normc {
 
 Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> only, Drawing drawing) {
-  std::mt19937_64 random(seed), ofOutput(seed + 1);
+  std::mt19937_64 random(seed), ofOutput(seed + 1), ofWidth(seed + 2);
   auto pick = [&](auto... options) {
     std::common_type_t<decltype(options)...> list[] = {options...};
     return list[random() % sizeof...(options)];
@@ -36,6 +36,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
     for (const Groups& g : {spec.groups, spec.pre ? spec.pre->groups : Groups()})
       if (g.binding.empty()) groups = std::max(groups, g.count);
     d.features = groups * pick(1, 3, 7, 8, 15, 16, 25, 33, 64, 127);
+    if (ofWidth() % 8 == 0) d.features = groups * 48;  // whole cache lines of f32, but not of bf16
     if (spec.isQuantizedPer(QuantizePer::Block)) d.features *= spec.quantize->size;
     if (spec.rope) d.features = std::lcm(4 * d.features, 2 * d.problem.groups(spec.rope->groups));
     if (drawing != Drawing::Quantized && ofOutput() % 4 == 0)

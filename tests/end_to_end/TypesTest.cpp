@@ -32,6 +32,31 @@ TEST(Outputs, MayHaveAnotherTypeThanTheInput) {
   EXPECT_GE(kernels, 24);
 }
 
+/// A group may begin at a whole cache line of the wide output and inside one of the narrow output.
+TEST(Outputs, OfTwoTypesAreStoredPastTheCachesWhereGroupsFillLinesOfBoth) {
+  int kernels = 0;
+  for (const char* rest :
+       {":forward@bf16[*x576]{groups=4,y=f32}", ":forward@f32[*x576]{groups=4,stream=bf16}",
+        ":forward@f32[*x576]{groups=4,y=bf16}"})
+    kernels += judgeAll("group_scaling", "residual before", rest);
+  EXPECT_GE(kernels, 3);
+}
+
+/// With 1500 channels in f32 a piece has 80 of 704 rows, two and a half cache lines of bf16 if it has five of
+/// f32.
+TEST(Outputs, OfChannelsAreStoredPastTheCachesInWholeLinesOfTheirType) {
+  const Problem problem = problemOf("layer_norm:forward@f32[*x1500x*]{layout=channels_first,y=bf16}");
+  const codegen::cpu::Isa isa = hostIsa();
+  auto schedule = codegen::cpu::defaultSchedule(problem, isa, codegen::Strategy::Resident);
+  schedule.vector = isa.vectorBytes / 2, schedule.rows = 4, schedule.unroll = 1, schedule.tile = 4;
+  schedule.grain = 1024, schedule.stream = 4, schedule.fetch = true;
+  ASSERT_EQ(codegen::cpu::whyIllegal(problem, schedule, isa).value_or(""), "");
+  const auto kernel = compiled(problem, schedule, isa);
+  ASSERT_TRUE(kernel->plan && kernel->large) << kernel->error;
+  const gate::Verdict verdict = kernel->judge(problem, gate::Trial{.extents = {1, 704, 1500}});
+  EXPECT_TRUE(verdict.ok) << verdict.text;
+}
+
 struct Stream {
   const char *name, *clauses, *types;
 };

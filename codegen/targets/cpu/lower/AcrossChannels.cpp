@@ -64,19 +64,24 @@ void PhaseLowering::allocatePiece(SlabOp s) {
 }
 
 /// Returns the rows of a piece if a task has so many of a segment. Pieces begin at whole cache lines of a run
-/// that does, and are equally long.
+/// that does, in each tensor, and are equally long.
 Value PhaseLowering::rowsOfPiece(Value rows) {
-  int64_t size = 0;
+  int64_t inputBytes = 0, narrowest = sizeof(double);
   llvm::DenseSet<Operation*> inputs;
   for (auto sweep : slab_.sweeps())
-    for (auto name : sweep.getReads().getAsRange<FlatSymbolRefAttr>())
-      if (TensorOp t = f_.tensor(name.getValue()); t.isXSized() && inputs.insert(t).second)
-        size = elementBytes(t.getType());
-  const int64_t line = kCacheLine / size, most = PieceMemory::mostRows(f_.statistics());
+    for (ArrayAttr names : {sweep.getReads(), sweep.getWrites()})
+      for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
+        TensorOp t = f_.tensor(name.getValue());
+        if (!t.isXSized()) continue;
+        const int64_t bytes = elementBytes(t.getType());
+        narrowest = std::min(narrowest, bytes);
+        if (names == sweep.getReads() && inputs.insert(t).second) inputBytes += bytes;
+      }
+  const int64_t line = kCacheLine / narrowest, most = PieceMemory::mostRows(f_.statistics());
   auto atLeast = [&](Value v, int64_t n) -> Value { return l_.max(v, l_.index(n)); };
   auto ceilDiv = [&](Value v, Value by) { return l_.div(l_.add(v, l_.sub(by, l_.index(1))), by); };
   auto rowsOf = [&](int64_t bytes) {
-    Value row = l_.mul(f_.groupWidth(Axis::Group), l_.index(size * int64_t(inputs.size())));
+    Value row = l_.mul(f_.groupWidth(Axis::Group), l_.index(inputBytes));
     return l_.min(l_.div(l_.index(bytes), atLeast(row, 1)), l_.index(most));
   };
   Value isWhole = l_.isFalse(l_.less(rowsOf(kWholeBytes), f_.rows()));

@@ -33,6 +33,14 @@ int64_t PhaseLowering::cacheLineUnroll() {
   return unroll;
 }
 
+/// Returns the bits of an element of the narrowest tensor.
+static int64_t narrowest(ArrayRef<Operation*> tensors) {
+  int64_t bits = 64;
+  for (Operation* t : tensors)
+    bits = std::min<int64_t>(bits, cast<TensorOp>(t).getType().getIntOrFloatBitWidth());
+  return bits;
+}
+
 /// Outputs may be stored so if all are aligned to cache lines, in each group too. Rows that are known to
 /// begin inside cache lines may have a lead.
 PhaseLowering::LargeCall PhaseLowering::largeCall() {
@@ -55,7 +63,7 @@ PhaseLowering::LargeCall PhaseLowering::largeCall() {
   call.nonTemporal = call.pastCaches = reaches(written.front(), kStreamNumber);
   for (Operation* t : written)
     call.nonTemporal = l_.both(call.nonTemporal, f_.isAligned(cast<TensorOp>(t), kCacheLine));
-  const int64_t perLine = kCacheLine * 8 / cast<TensorOp>(written.front()).getType().getIntOrFloatBitWidth();
+  const int64_t perLine = kCacheLine * 8 / narrowest(written.getArrayRef());
   auto onlyIfWhole = [&](Value elements) {
     Value part = l_.rem(elements, l_.index(perLine));
     if (auto known = Loops::constant(part); known && *known == 0) return;
@@ -67,7 +75,7 @@ PhaseLowering::LargeCall PhaseLowering::largeCall() {
   for (auto slab : f_.phase().getOps<SlabOp>())
     if (f_.featuresLast() && groupsOf(slab) > 1) onlyIfWhole(f_.groupWidth(slab.groupAxis()));
   if (f_.kernel().getBlock()) onlyIfWhole(f_.blockWidth());
-  call.leads = mayHaveLead(written.getArrayRef());
+  call.leads = mayHaveLead(read.getArrayRef(), written.getArrayRef());
   if (!call.leads) return call;
   for (Operation* t : written.getArrayRef().drop_front())
     call.alike =
@@ -82,10 +90,10 @@ PhaseLowering::LargeCall PhaseLowering::largeCall() {
 
 /// True if runs may begin inside cache lines, those of all outputs at the same place. Rows need a known
 /// length. Without masks for narrow elements a lead would be a loop over elements.
-bool PhaseLowering::mayHaveLead(ArrayRef<Operation*> written) {
+bool PhaseLowering::mayHaveLead(ArrayRef<Operation*> read, ArrayRef<Operation*> written) {
   const Type type = cast<TensorOp>(written.front()).getType();
   const int64_t bits = type.getIntOrFloatBitWidth();
-  if (bits < 32 && schedule_.getScalarTail()) return false;
+  if (std::min(narrowest(read), bits) < 32 && schedule_.getScalarTail()) return false;
   if (!llvm::all_of(written, [&](Operation* t) { return cast<TensorOp>(t).getType() == type; })) return false;
   if (!f_.featuresLast()) return true;
   const auto features = Loops::constant(f_.features());

@@ -85,7 +85,7 @@ class PhaseLowering : SlabLowering {
   void body(SlabOp, Replicas&);
   //===-- Large calls (LargeCalls.cpp) --------------------------------------------===//
   LargeCall largeCall();
-  bool mayHaveLead(llvm::ArrayRef<mlir::Operation*> written);
+  bool mayHaveLead(llvm::ArrayRef<mlir::Operation*> read, llvm::ArrayRef<mlir::Operation*> written);
   /// Returns the rows of a step. Rows with a lead go alone.
   int64_t largeRows(SlabOp);
   /// Returns the elements of the lead; null: steps begin with the run. Beside sums per feature, which are

@@ -29,10 +29,11 @@ Value StreamBuffer::at(size_t partial, Value feature) {
   return l_.add(begin_, l_.add(feature, l_.index(int64_t(partial) * pitchOf(f_.statistics()))));
 }
 
-void StreamBuffer::add(size_t partial, Value feature, Value term) {
+void StreamBuffer::add(size_t partial, Value feature, Value term, Value mask) {
   auto vector = dyn_cast<VectorType>(term.getType());
-  Value place = at(partial, feature);
-  memory_.store(l_, place, l_.addf(memory_.load(l_, place, vector ? vector.getDimSize(0) : 0), term));
+  Value place = at(partial, feature), before = memory_.load(l_, place, vector ? vector.getDimSize(0) : 0);
+  Value sum = l_.addf(before, term);
+  memory_.store(l_, place, mask ? l_.select(mask, sum, before) : sum);
 }
 
 void StreamBuffer::clear(size_t partials, Value width) {

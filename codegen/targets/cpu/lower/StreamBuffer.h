@@ -16,8 +16,9 @@ class StreamBuffer {
   /// the elements of `x`, the tensor that the stream reads.
   StreamBuffer(Loops&, AccessLowering&, size_t partials, TensorOp x, int64_t lanes);
 
-  /// Adds the term of a feature of the tile, or of the lanes of a vector of features.
-  void add(size_t partial, mlir::Value feature, mlir::Value term);
+  /// Adds the term of a feature of the tile, or of the lanes of a vector of features, of those in `mask` if
+  /// there is one. A lane has the same bits with a mask and without: term and sum are one operation in both.
+  void add(size_t partial, mlir::Value feature, mlir::Value term, mlir::Value mask = {});
   /// Clears the sums of `width` features. Tails need no mask, since the buffer is a vector longer than a
   /// tile.
   void clear(size_t partials, mlir::Value width);

@@ -119,10 +119,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
     for (size_t k = 0; k < s.partials.size() && s.collects; ++k) {
       if (s.runPartial[k])
         add(value(next++));
-      else if (Value term = value(next++); mask && s.buffered && s.hasLead)
-        contributions[k].push_back(l_.select(mask, term, l_.zero(term.getType())));
       else
-        contributions[k].push_back(term);
+        contributions[k].push_back(value(next++));
     }
   }
   for (auto [terms, memory, combiner] : llvm::zip(ofRows, s.sumsAt, s.rowCombiners))
@@ -130,7 +128,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
   for (auto [k, t] : llvm::enumerate(s.partials)) {
     if (s.runPartial[k] || !s.collects) continue;
     if (s.buffered) {
-      buffer_->add(k, offset, sumOfRows(contributions[k]));
+      // Behind a lead lie features of the next step.
+      buffer_->add(k, offset, sumOfRows(contributions[k]), s.hasLead ? mask : Value());
       continue;
     }
     Value address = f_.address(t, place(replicas[0]));
