@@ -9,9 +9,11 @@
 namespace normc {
 
 std::string_view coreOf(const CpuFacts& f) {
-  constexpr unsigned kZen = 0x17, kRocketLake = 0xa7, kGraniteRapids = 0xad, kGraniteRapidsD = 0xae;
+  constexpr unsigned kZen = 0x17, kZen5 = 0x1a, kRocketLake = 0xa7, kGraniteRapids = 0xad,
+                     kGraniteRapidsD = 0xae;
   if (!f.avx2) return "";
-  if (f.vendor == "AuthenticAMD" && f.family >= kZen) return f.avx512 ? "zen4" : "zen3";
+  if (f.vendor == "AuthenticAMD" && f.family >= kZen)
+    return !f.avx512 ? "zen3" : f.family < kZen5 ? "zen4" : "zen5";
   if (f.vendor != "GenuineIntel" || !f.gfni) return "";
   const bool granite = f.model == kGraniteRapids || f.model == kGraniteRapidsD;
   return f.family == 6 && (granite || (f.model == kRocketLake && f.amxTile)) ? "granite" : "cove";

@@ -9,11 +9,12 @@
 
 namespace normc {
 
-inline constexpr std::array<std::string_view, 4> kCores = {
+inline constexpr std::array<std::string_view, 5> kCores = {
     "cove",     // Intel from Ice Lake on
     "granite",  // Granite Rapids
     "zen3",     // AMD from Zen 1 to Zen 3
-    "zen4",     // AMD from Zen 4 on
+    "zen4",     // Zen 4
+    "zen5",     // AMD from Zen 5 on
 };
 
 /// What CPUID says of a processor.
@@ -24,9 +25,9 @@ struct CpuFacts {
 };
 
 /// Returns the name of the core of such a processor; empty: none of kCores. On Intel GFNI tells Ice Lake and
-/// what followed, small cores too; on AMD AVX-512 tells Zen 4, so one that hides it counts as zen3. A virtual
-/// machine may report the model of another processor: a Rocket Lake with AMX, which no Rocket Lake has, is
-/// taken for a Granite Rapids.
+/// what followed, small cores too; on AMD AVX-512 tells Zen 4 and what followed, so one that hides it counts
+/// as zen3. A virtual machine may report the model of another processor: a Rocket Lake with AMX, which no
+/// Rocket Lake has, is taken for a Granite Rapids.
 std::string_view coreOf(const CpuFacts&);
 
 /// Returns the core of this machine's processor; empty: none of kCores. Detected once; thread-safe.

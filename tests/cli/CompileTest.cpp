@@ -297,7 +297,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--target", "x86-64-v5:zen4"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "x86-64-v4:atom"},
               2,
-              "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, cove, granite, zen3, zen4"},
+              "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, cove, granite, zen3, zen4, "
+              "zen5"},
         Wrong{{"layer_norm", "--layout", "channel_first"}, 2, "did you mean 'channels_first'?"},
         Wrong{{"layer_norm", "--features", "many"},
               2,

@@ -36,9 +36,9 @@ TEST(Isa, UnknownCoreNamesTheKnownOnes) {
   };
   EXPECT_EQ(error("x86-64-v4:bulldozer"),
             "unknown core 'bulldozer' in target 'x86-64-v4:bulldozer'; known: host, any, cove, granite, "
-            "zen3, zen4");
+            "zen3, zen4, zen5");
   EXPECT_EQ(error("x86-64-v4:"),
-            "unknown core '' in target 'x86-64-v4:'; known: host, any, cove, granite, zen3, zen4");
+            "unknown core '' in target 'x86-64-v4:'; known: host, any, cove, granite, zen3, zen4, zen5");
   EXPECT_EQ(error("aarch64:zen4"), "target 'aarch64:zen4': no core of aarch64 is known; leave it out");
   EXPECT_EQ(error("x86-64-v5:zen4"),
             "unknown target 'x86-64-v5'; known: host, x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64");

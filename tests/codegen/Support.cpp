@@ -45,8 +45,8 @@ cpu::Isa isaOf(llvm::StringRef name) { return llvm::cantFail(cpu::findIsa(name))
 
 std::vector<cpu::Isa> setsAndCores() {
   std::vector<cpu::Isa> list = cpu::instructionSets();
-  for (const char* name :
-       {"x86-64-v3:zen3", "x86-64-v4:zen4", "x86-64-v3:cove", "x86-64-v4:cove", "x86-64-v4-bf16:granite"})
+  for (const char* name : {"x86-64-v3:zen3", "x86-64-v4:zen4", "x86-64-v3:cove", "x86-64-v4:cove",
+                           "x86-64-v4-bf16:granite", "x86-64-v4-bf16:zen5"})
     list.push_back(isaOf(name));
   return list;
 }

@@ -23,7 +23,7 @@ TEST(CpuCore, OfAmdFollowsItsInstructions) {
   f.avx512 = true;
   EXPECT_EQ(coreOf(f), "zen4");
   f.family = 0x1a;
-  EXPECT_EQ(coreOf(f), "zen4") << "Zen 5";
+  EXPECT_EQ(coreOf(f), "zen5");
   f.family = 0x15;
   EXPECT_EQ(coreOf(f), "") << "Bulldozer and its successors";
 }
