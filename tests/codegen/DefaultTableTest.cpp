@@ -105,6 +105,12 @@ TEST(DefaultTable, AnErrorNamesTheLine) {
           R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x64]", "schedule": "resident,rows=3"})"),
       "line 2: schedule 'resident,rows=3' of 'layer_norm:forward@f32[*x64]': rows = 3; legal: a power of "
       "two up to 8");
+  for (const char* rows : {"0", "-4", "2.5", "\"64\"", "null"})
+    EXPECT_EQ(errorOf(std::string(R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x64]", )"
+                                  R"("schedule": "resident,vector=8", "most_rows": )") +
+                      rows + "}"),
+              "line 2: most_rows of 'layer_norm:forward@f32[*x64]' is no whole number from 1 on")
+        << rows;
   EXPECT_EQ(errorOf(R"({"set": "x86-64-v3", "problem": "layer_norm:sideways@f32[*x64]"})").substr(0, 8),
             "line 2: ");
 }
@@ -160,6 +166,18 @@ TEST_F(Defaults, AResidualTakesTheLineOfOneWithAStreamAndItsLargeCalls) {
   EXPECT_EQ(backward("before(stream = no)"), std::tuple(2, 4, 1));
   const Problem after = problemOf("norm n from rms_norm {\n  residual after\n}\n", ":backward@f32[*x768]");
   EXPECT_EQ(defaultSchedule(after, isa_, Strategy::Resident), ruleSchedule(after, isa_, Strategy::Resident));
+}
+
+TEST_F(Defaults, AResidualOfSegmentsTakesTheLineOfOneWithAStream) {
+  const Core core{
+      "test", "",
+      R"({"set": "x86-64-v3", "problem": "rms_norm_residual:backward@f32[*x*x768]", "schedule": "resident,vector=8,rows=2,unroll=4,stream=1"})",
+      ""};
+  const Problem problem =
+      problemOf("norm n from rms_norm {\n  residual before(stream = no)\n}\n", ":backward@f32[*x*x768]");
+  const TableLine* line = findLine(problem, withTable(core), Strategy::Resident);
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->schedule.rows, 2);
 }
 
 TEST_F(Defaults, ASiblingHasTheLinesThatACoreLacks) {

@@ -23,7 +23,7 @@ static constexpr int64_t kResidentRunsBytes = 8 << 20, kResidentRunsBytesBackwar
 /// the second-level cache.
 static constexpr int64_t kLongRunBytes = 8 << 10, kLongRunBytesNarrow = 32 << 10, kRunBytesBackward = 2 << 10,
                          kChannelBytesBackward = 128 << 10;
-/// The rows up to which the sums of such a column, which have two levels, keep their precision.
+/// The rows up to which the sums of such a column, which have three levels, keep their precision.
 static constexpr int64_t kResidentRows = 1 << 14;
 /// The features and rows of a backward for which `split` pays for any number of threads: there are no sums
 /// per feature to clear, to update and to fold. With twice as many features it pays for more rows.

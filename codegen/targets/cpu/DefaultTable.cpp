@@ -20,7 +20,12 @@ static llvm::Expected<TableLine> readLine(const llvm::json::Object& object) {
   auto schedule = parseSchedule(textAt(object, "schedule"));
   if (!schedule) return schedule.takeError();
   line.schedule = *schedule;
-  if (auto rows = object.getInteger("most_rows")) line.mostRows = *rows;
+  if (const llvm::json::Value* rows = object.get("most_rows")) {
+    line.mostRows = rows->getAsInteger();
+    if (!line.mostRows || *line.mostRows < 1)
+      return llvm::createStringError("most_rows of '" + textAt(object, "problem") +
+                                     "' is no whole number from 1 on");
+  }
   if (auto why = whyIllegal(line.problem, line.schedule, *isa))
     return llvm::createStringError("schedule '" + textAt(object, "schedule") + "' of '" +
                                    textAt(object, "problem") + "': " + *why);
@@ -74,8 +79,9 @@ static std::string surroundingsOf(const Problem& problem) {
 static std::string exchangeStream(std::string around) {
   constexpr std::string_view kResidual = " residual", kStream = " stream";
   if (const size_t at = around.find(kStream); at != around.npos) return around.erase(at, kStream.size());
-  const bool before = around.starts_with(kResidual) && !around.starts_with(" residual after");
-  return before ? around.insert(kResidual.size(), kStream) : around;
+  const size_t at = around.find(kResidual);
+  const bool before = at != around.npos && !around.substr(at).starts_with(" residual after");
+  return before ? around.insert(at + kResidual.size(), kStream) : around;
 }
 
 namespace {
