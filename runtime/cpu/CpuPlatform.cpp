@@ -1,5 +1,8 @@
 #include "runtime/cpu/CpuPlatform.h"
 
+#include <algorithm>
+#include <array>
+
 #include "runtime/abi/CpuCore.h"
 #include "runtime/core/Error.h"
 #include "runtime/cpu/CpuBackend.h"
@@ -20,6 +23,14 @@ normc_status CpuPlatform::open(const normc_request& request, std::unique_ptr<con
   return NORMC_OK;
 }
 
+/// True if a kernel stores bf16 by the instruction of its set, which takes denormals for zeros. Halide rounds
+/// by integers.
+static bool roundsByInstruction(const Kernel& kernel, const Isa& isa) {
+  const ElementTypes types = kernel.parts.types();
+  const std::array<DType, 4> all = {types.data, types.params, types.output, types.stream};
+  return isa.roundsBF16 && kernel.generator == "mlir" && std::ranges::count(all, DType::BF16) != 0;
+}
+
 Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
   const auto refuse = [](std::string reason) { return Verdict{.refusal = std::move(reason)}; };
   if (kernel.device != "cpu") return refuse("is for device `" + kernel.device + "`; this plan is for `cpu`");
@@ -31,8 +42,7 @@ Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
                   "; this processor has " + std::string(cpu_ ? cpu_->name : "none of " + isaNames()));
   if (cap_ && isa->level > cap_->level)
     return refuse("needs " + kernel.isa + ", newer than the cap " + std::string(cap_->name));
-  if (keepDenormals_ && isa->roundsBF16 &&
-      (kernel.parts.data == DType::BF16 || kernel.parts.params == DType::BF16))
+  if (keepDenormals_ && roundsByInstruction(kernel, *isa))
     return refuse(
         "rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps them; "
         "a kernel for x86-64-v4 would serve");

@@ -115,8 +115,7 @@ std::string Plan::describe(const Selection& selection) const {
   result += "schedule: " + info.schedule + " (" + info.origin + ")\n";
   result += "chosen because: " + selection.reason() + "\n";
   if (!request_.parts.features && info.featuresMultiple > 1)
-    result +=
-        "features: multiples of " + std::to_string(info.featuresMultiple) + ", which make whole groups\n";
+    result += "features: multiples of " + std::to_string(info.featuresMultiple) + "\n";
   for (size_t i = 0; i + 1 < kernels_.size(); ++i) {
     const Kernel& narrower = kernels_[i]->info();
     result += "but for " + limitsText(narrower) + ": kernel " + std::to_string(kernels_[i]->index()) + ", " +
@@ -138,8 +137,8 @@ std::string Plan::describe(const Selection& selection) const {
 
 normc_status Plan::checkGroups(int64_t features) const {
   if (kernel().divides(features)) return NORMC_OK;
-  return fail(NORMC_INVALID_ARGUMENT, features, " features do not divide into ", kernel().featuresMultiple,
-              " groups; ", request_.text, " takes multiples of ", kernel().featuresMultiple);
+  return fail(NORMC_INVALID_ARGUMENT, features, " features are no multiple of ", kernel().featuresMultiple,
+              ", which the groups, pairs or blocks of ", request_.text, " need");
 }
 
 normc_status Plan::checkSizes(const Sizes& sizes) const {

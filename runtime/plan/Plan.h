@@ -61,7 +61,7 @@ class Plan {
   normc_status bindNarrower(const Platform& platform, Selection& selection, const normc_request& request);
   std::string describe(const Selection& selection) const;
 
-  /// Fails if the groups of the norm do not divide so many features.
+  /// Fails if so many features do not make whole groups, pairs and blocks.
   normc_status checkGroups(int64_t features) const;
   /// Fails if the problem does not serve these sizes.
   normc_status checkSizes(const Sizes& sizes) const;

@@ -149,7 +149,7 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
                              const Platform& platform, Selection& selection) {
   Selection made;
   bool related = false, otherDevice = false;
-  const Kernel* undivided = nullptr;  // would serve if its groups divided the request's features
+  const Kernel* undivided = nullptr;  // would serve multiples of its featuresMultiple
   for (size_t i = 0; i < manifest.kernels.size(); ++i) {
     const Kernel& kernel = manifest.kernels[i];
     if (kernel.parts.norm != request.parts.norm || kernel.parts.entry != request.parts.entry) continue;
@@ -179,8 +179,8 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
   if (!related) return noSuchNorm(manifest, request);
   if (made.able_.empty() && made.some_.empty() && undivided)
     return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: ", *request.parts.features,
-                " features do not divide into ", undivided->featuresMultiple,
-                " groups; the number of groups has to divide the number of features");
+                " features are no multiple of ", undivided->featuresMultiple,
+                ", which its groups, pairs or blocks need");
   if (made.able_.empty()) {
     for (const Candidate& some : made.some_) {
       std::string limits;

@@ -224,7 +224,7 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
                 channelsFirst ? "rows" : "features", "; it must be 1 there");
   if (features.size == 0) return fail(NORMC_INVALID_ARGUMENT, name, " has no features");
   if (parts.features && features.size != *parts.features)
-    return fail(NORMC_INVALID_ARGUMENT, name, " has ", features.size, " features (dimension ", featureDim,
+    return fail(NORMC_FAILED_PRECONDITION, name, " has ", features.size, " features (dimension ", featureDim,
                 "); this plan is for ", *parts.features);
 
   view = {address(tensor), bytes(rules.type), segments.size, middle.size,

@@ -26,13 +26,15 @@ class Refusal : public ::testing::Test {
  private:
   template <typename Change>
   std::string check(const Plan& plan, Call call, Change change) {
-    norm.y.assign(norm.y.size(), 7);
-    norm.dx = norm.y;
+    const std::vector<float> poison(norm.y.size(), 7), ofFeatures(norm.dscale.size(), 7);
+    norm.y = norm.dx = poison, norm.dscale = norm.dbias = ofFeatures;
     const std::vector<char> saved = norm.saved;
     change(call);
     const std::string text = refusal([&] { plan(call); });
-    EXPECT_EQ(norm.y, std::vector<float>(norm.y.size(), 7)) << "y was written";
-    EXPECT_EQ(norm.dx, norm.y) << "dx was written";
+    EXPECT_EQ(norm.y, poison) << "y was written";
+    EXPECT_EQ(norm.dx, poison) << "dx was written";
+    EXPECT_EQ(norm.dscale, ofFeatures) << "dscale was written";
+    EXPECT_EQ(norm.dbias, ofFeatures) << "dbias was written";
     EXPECT_EQ(norm.saved, saved) << "saved was written";
     return text;
   }
@@ -138,7 +140,7 @@ TEST_F(Refusal, OfShapes) {
 TEST_F(Refusal, OfShapesThatThePlanIsNotFor) {
   const Plan exact(standard(), "layer_norm:forward@f32[*x8]");
   EXPECT_EQ(refusal([&] { exact(norm.forward()); }),
-            "INVALID_ARGUMENT: x has 6 features (dimension 1); this plan is for 8");
+            "FAILED_PRECONDITION: x has 6 features (dimension 1); this plan is for 8");
   const Plan rows(standard(), "layer_norm:forward@f32[5x*]");
   EXPECT_EQ(refusal([&] { rows(norm.forward()); }),
             "FAILED_PRECONDITION: the call has 4 rows; this plan (layer_norm:forward@f32[5x*]) is for 5");
