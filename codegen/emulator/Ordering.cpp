@@ -43,6 +43,11 @@ bool known(const Thread& t, uint32_t number, uint32_t count) {
 /// Flags of a cell that stands for reads of more than one thread.
 static constexpr uint32_t kOthers = Cell::kSeveral | Cell::kCluster | Cell::kManyBlocks;
 
+/// True if the last reader of the cell is a thread of t's warp.
+static bool isOfWarp(const Thread& t, const Cell& cell) {
+  return t.run->isOf(*t.block, cell.reader) && (cell.reader - t.block->first) / 32 == t.index / 32;
+}
+
 /// True if the reads that the cell stands for happened before the present operation of t.
 static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const Cell& cell) {
   uint32_t count = cell.read & Cell::kCount;
@@ -67,6 +72,7 @@ static bool knowsReads(const Thread& t, const Zone& zone, uint64_t offset, const
   }
   if (cell.read & Cell::kSeveral) {
     if (t.run->isOf(*t.block, cell.reader) && count <= t.view.block) return true;
+    if ((cell.read & Cell::kOneWarp) && isOfWarp(t, cell) && count <= t.view.warp) return true;
     return readsOfBlock(t, t.run->orderOf(cell.reader)) >= count;
   }
   return known(t, cell.reader, count) || has(t.view.read, t, cell.reader, count);
@@ -118,7 +124,10 @@ static uint32_t ofSeveral(const Thread& t, Zone& zone, uint64_t offset, const Ce
   if (((cell.read & Cell::kManyBlocks) || several == Cell::kManyBlocks) && !zone.readOnly)
     noteReaders(t, zone, offset, cell, now & Cell::kCount);
   const uint32_t both = now & cell.read & Cell::kAtomic;
-  return std::max(now & Cell::kCount, cell.read & Cell::kCount) | both | (cell.read & kOthers) | several;
+  const bool wasOneWarp = !(cell.read & kOthers) || (cell.read & Cell::kOneWarp);
+  const uint32_t oneWarp = wasOneWarp && isOfWarp(t, cell) ? Cell::kOneWarp : 0;
+  return std::max(now & Cell::kCount, cell.read & Cell::kCount) | both | (cell.read & kOthers) | several |
+         oneWarp;
 }
 
 //===-- Races -------------------------------------------------------------------------===//

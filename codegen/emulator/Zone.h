@@ -18,7 +18,8 @@ namespace normc::emulator {
 /// The last write and the last read of some bytes. Threads are numbered over all launches of a Memory, so
 /// records of an earlier launch are known to be old.
 struct Cell {
-  static constexpr uint32_t kCount = (1u << 28) - 1;  ///< the bits of the count
+  static constexpr uint32_t kCount = (1u << 27) - 1;  ///< the bits of the count
+  static constexpr uint32_t kOneWarp = 1u << 27;      ///< those several threads are of one warp
   static constexpr uint32_t kCluster = 1u << 28;      ///< threads of several blocks of one cluster have read
   static constexpr uint32_t kAtomic = 1u << 29;       ///< it was a strong access
   static constexpr uint32_t kSeveral = 1u << 30;      ///< several threads of that block have read

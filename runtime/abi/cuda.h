@@ -42,8 +42,9 @@
  * bytes. It is launched if every X-sized operand, every vector of features, the state
  * and the saved statistics begin at a multiple of it, every stride of an X-sized operand
  * is one in bytes (of an axis longer than 1), and so is the length of the contiguous axis in
- * elements of the data type, and that of a vector of which several segments have one each. A null pointer
- * is aligned; so is scratch, to 64 bytes; a mask may begin anywhere. Else `unaligned` is
+ * the widest X-sized elements, and that of a vector of which several segments have one each. An X-sized
+ * operand with narrower elements has to begin, and to go on, at a multiple of as many elements. A null
+ * pointer is aligned; so is scratch, to 64 bytes; a mask may begin anywhere. Else `unaligned` is
  * launched, which requires the alignment of an element only, and of 8 bytes for state
  * and saved statistics. A field of a partial may begin at any multiple of 8 bytes in both.
  */

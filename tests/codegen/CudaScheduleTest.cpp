@@ -457,6 +457,27 @@ TEST(CudaSchedule, HoldsScaleAndBiasOfRowsThatHaveThem) {
             "blocks = 4 has 57152 for each");
 }
 
+TEST(CudaSchedule, HoldsVectorsOfSeveralTypesForTeams) {
+  const Problem problem =
+      problemOf("norm n from rms_norm {\n  gate silu(per = feature)\n}\n", ":forward@bf16[*x32]");
+  Schedule s{.strategy = Strategy::Resident,
+             .threads = 128,
+             .team = 2,
+             .vector = 4,
+             .tile = 4,
+             .rows = 1,
+             .chunks = 8,
+             .hold = 1};
+  const auto reason = [&] {
+    return whyIllegal(traitsOf(problem, s.strategy), s, archOf("sm_90")).value_or("");
+  };
+  EXPECT_EQ(reason(), "");
+  s.team = 1, s.tile = 8;
+  EXPECT_EQ(reason(),
+            "hold = 1 keeps vectors of several types, which team = 1 would not align; legal: 0, or a larger "
+            "team");
+}
+
 TEST(CudaSchedule, RefusesAStreamThatKeepsNothing) {
   EXPECT_EQ(reasonOfStream([](Schedule& s) { s.tile = 0; }),
             "tile = 0, but sums per feature stay in registers; legal: at least 1");

@@ -69,6 +69,11 @@ TEST(Instructions, OfShiftsAndBits) {
   EXPECT_EQ(narrow("bfe.u32 %r1, %r8, 5, 27;", 0xffffffff), 0x7ffffffu);
   EXPECT_EQ(narrow("bfe.u32 %r1, %r8, 8, 8;", 0x12345678), 0x56u);
   EXPECT_EQ(narrow("bfe.s32 %r1, %r8, 4, 4;", 0x80), uint32_t(-8));
+  EXPECT_EQ(narrow("bfe.s32 %r1, %r8, 28, 8;", 1u << 31), uint32_t(-8)) << "a field that ends above it";
+  EXPECT_EQ(narrow("bfe.s32 %r1, %r8, 28, 40;", 1u << 31), uint32_t(-8));
+  EXPECT_EQ(narrow("bfe.s32 %r1, %r8, 40, 4;", 1u << 31), ~0u);
+  EXPECT_EQ(narrow("bfe.s32 %r1, %r8, 28, 8;", 1u << 30), 4u);
+  EXPECT_EQ(narrow("bfe.s32 %r1, %r8, 4, 0;", ~0u), 0u);
   EXPECT_EQ(narrow("prmt.b32 %r1, %r8, %r9, 29040;", 0x33221100, 0x77665544), 0x77117700u)
       << "0x7170: bytes 0, 7, 1, 7";
   EXPECT_EQ(narrow("shf.l.wrap.b32 %r1, %r8, %r9, 8;", 0xaabbccdd, 0x11223344), 0x223344aau);

@@ -81,6 +81,36 @@ out:)");
   EXPECT_TRUE(has(run(ir, {.block = {2}}, memory, {y}).text(), "which another thread has read"));
 }
 
+/// Lanes read the first element; after a barrier of their warp one lane, of those or of another warp, writes
+/// it.
+std::string readThenWrite(const std::string& writer, const std::string& barrier) {
+  return kernel("ptr addrspace(1) %y", R"(
+  %v = load i32, ptr addrspace(1) %y, align 4
+)" + keep("i32", "%v") + barrier + R"(
+  %isWriter = icmp eq i32 %tid, )" + writer +
+                                           R"(
+  br i1 %isWriter, label %write, label %out
+write:
+  store i32 1, ptr addrspace(1) %y, align 4
+  br label %out
+out:)");
+}
+
+TEST(Race, ABarrierOfAWarpOrdersTheReadsOfItsLanes) {
+  const std::string barrier = "  call void @llvm.nvvm.bar.warp.sync(i32 -1)\n";
+  for (const Order order : kOrders) {
+    const auto text = [&](const std::string& ir, uint32_t threads) {
+      Memory memory;
+      auto* y = iota<int32_t>(memory, "y", 1);
+      return run(ir, {.block = {threads}}, memory, {y}, {.order = order}).text();
+    };
+    EXPECT_FALSE(has(text(readThenWrite("5", barrier), 32), "data race"));
+    EXPECT_TRUE(has(text(readThenWrite("5", ""), 32), "data race"));
+    EXPECT_TRUE(has(text(readThenWrite("5", barrier), 64), "data race")) << "the other warp reads too";
+    EXPECT_TRUE(has(text(readThenWrite("40", barrier), 64), "data race"));
+  }
+}
+
 TEST(Race, ReadersOfAWholeReadItsParts) {
   // Two blocks read 16 bytes; a third one reads four of them, and writes these after a barrier of its own.
   std::string ir = kernel("ptr addrspace(1) %y", R"(

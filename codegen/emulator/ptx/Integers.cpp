@@ -88,10 +88,13 @@ Value* Integers::field() {
                                 b_.CreateSub(b_.CreateShl(constant(1), clamp(length)), constant(1)));
   Value* found = b_.CreateSelect(beyond, constant(0), b_.CreateAnd(b_.CreateLShr(x, clamp(place)), mask));
   if (!isSigned()) return found;
+  // The highest bit of the field, or of x where the field ends above it, fills all bits that are not of the
+  // field.
   Value* last = b_.CreateSub(b_.CreateAdd(place, length), k_.i32(1));
   Value* sign = b_.CreateTrunc(b_.CreateLShr(x, clamp(last)), b_.getInt1Ty());
   sign = b_.CreateAnd(sign, b_.CreateICmpNE(length, k_.i32(0)));
-  return b_.CreateSelect(sign, b_.CreateOr(found, b_.CreateNot(mask)), found);
+  Value* inside = b_.CreateSelect(beyond, constant(0), b_.CreateLShr(constant(~0ull), clamp(place)));
+  return b_.CreateSelect(sign, b_.CreateOr(found, b_.CreateNot(b_.CreateAnd(mask, inside))), found);
 }
 
 /// `prmt`: each byte of the result is one of eight, or copies of its sign.

@@ -101,6 +101,9 @@ static std::optional<std::string> whyNotHeld(const KernelTraits& traits, const S
             : s.tile == 0     ? "no run of this kernel stays in registers"
                               : "rows of " + std::to_string(traits.width) + " features begin anywhere") +
            "; legal: 0";
+  if (traits.heldMixed && s.team == 1)
+    return hold +
+           " keeps vectors of several types, which team = 1 would not align; legal: 0, or a larger team";
   const int64_t bytes = sharedVectorBytes(s, traits.heldBytes), others = dynamicBytes(traits, s) - bytes,
                 room = roomOf(traits, s, arch) - others;
   if (bytes <= room) return std::nullopt;

@@ -73,9 +73,9 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   for (auto [i, t] : llvm::enumerate(kernel.getOps<TensorOp>())) {
     int64_t element = elementBytes(t.getType());
     bool wide = t.info() && t.info()->type != TypeRule::Mask;
-    int64_t alignment = t.isWorkspace()                              ? 64
-                        : wide && access.alignment && !access.peeled ? access.alignment
-                                                                     : element;
+    // One with narrower elements is aligned to as many of them as the widest.
+    const int64_t vector = t.isXSized() ? access.alignment * element / widestBytes(kernel) : access.alignment;
+    int64_t alignment = t.isWorkspace() ? 64 : wide && vector && !access.peeled ? vector : element;
     function.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
     if (!isUnshared(t) || changing.contains(t.getSymName())) continue;
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());

@@ -98,8 +98,7 @@ int64_t partialsOf(PhaseOp phase) {
   return partials;
 }
 
-/// Returns the bytes of an element of the X-sized tensor with the widest ones; 0 if there is no such tensor.
-static int64_t widestBytes(KernelOp kernel) {
+int64_t widestBytes(KernelOp kernel) {
   int64_t widest = 0;
   for (auto t : kernel.getOps<TensorOp>())
     if (t.isXSized()) widest = std::max(widest, elementBytes(t.getType()));
@@ -183,6 +182,10 @@ static void addRuns(SlabOp slab, KernelTraits& traits) {
   if (slab.getKind() == SlabKind::Run) {
     traits.lines = true;
     traits.heldBytes = std::max(traits.heldBytes, heldBytes(slab));
+    auto vectors = vectorsOfAllRows(slab);
+    traits.heldMixed |= llvm::any_of(vectors, [&](TensorOp t) {
+      return elementBytes(t.getType()) != elementBytes(vectors.front().getType());
+    });
     traits.conditional |=
         llvm::any_of(slab.sweeps(), [](SweepOp sweep) { return bool(sweep.getCondition()); });
     if (kernel.featuresLast()) traits.groups = groups;

@@ -26,6 +26,7 @@ struct KernelTraits {
   int64_t operations = 0;           ///< of a sweep on an element; a function counts as several
   int64_t vectorBytes = 0;          ///< that a line reads for each of its features besides: scale, bias
   int64_t heldBytes = 0;            ///< of those, of vectors that all rows share
+  bool heldMixed = false;           ///< these vectors have elements of several widths
   int64_t mostReads = 1;            ///< the same of any slab
   bool backward = false;            ///< there is a dy
   bool updatesState = false;        ///< backward updates a state (nu)
@@ -63,6 +64,8 @@ bool readsAgain(PhaseOp);
 /// has hints.
 llvm::SmallVector<TensorOp> lastAccessed(PhaseOp, const Schedule&);
 
+/// Returns the bytes of an element of the X-sized tensor with the widest ones; 0 if there is no such tensor.
+int64_t widestBytes(KernelOp);
 /// Returns the bytes of one access to the X-sized tensor with the widest elements. Its pointer, strides and
 /// length must be multiples of it, those of a tensor with narrower elements of as many elements.
 int64_t accessBytes(KernelOp, const Schedule&);
