@@ -64,7 +64,7 @@ class Checker {
     const std::string divideBy = "'divide_by " + wordOf(kDivideByWords, spec_.divideBy) + "'";
     // C6: a state needs one statistic per feature.
     perFeature("C6", !spec_.running, "running", "'running'",
-               inherited("running") ? "or write 'running none'" : "or leave the clause out");
+               hasBase() ? "or write 'running none'" : "or leave the clause out");
     perFeature("C6", spec_.center != Center::Running, "center", center, "or 'center current'");
     perFeature("C6", spec_.divideBy == DivideBy::Current, "divide_by", divideBy, "or 'divide_by current'");
     perFeature("C6", spec_.backward != Backward::Approximate, "backward", "'backward approximate'",
@@ -149,7 +149,7 @@ class Checker {
       require(spec_.divideBy != DivideBy::Current, "C18", "warmup",
               "'warmup' needs 'divide_by running' or 'divide_by window', but divide_by is 'current'",
               "the moment of this batch divides in every step: " +
-                  std::string(inherited("warmup") ? "write 'warmup none'" : "leave 'warmup' out"));
+                  std::string(hasBase() ? "write 'warmup none'" : "leave 'warmup' out"));
       require(spec_.backward != Backward::Exact || spec_.divideBy != DivideBy::Running, "C18", "warmup",
               "'warmup' does not go with 'backward exact'",
               "the exact gradient changes its form after warmup: use 'backward approximate' or 'backward "
@@ -203,7 +203,7 @@ class Checker {
         "a sum grows with the batch, so a state could not hold it: use 'moment raw', or another 'reduce'");
     require(spec_.center == Center::None, "C32", "moment",
             "'moment sum' needs 'center none', but center is " + inQuotes(wordOf(kCenterWords, spec_.center)),
-            "it is the sum of u^2, about 0: leave 'center' out, or use 'moment central', a mean about the "
+            "it is the sum of u^2, about 0: write 'center none', or use 'moment central', a mean about the "
             "centre");
   }
 
@@ -335,6 +335,8 @@ class Checker {
     errors_.push_back(std::move(error));
   }
 
+  // True if the norm has a base: what it leaves out is that of the base.
+  bool hasBase() const { return places_.contains("from"); }
   // True if the clause comes from the base: it can be replaced here, but not removed.
   bool inherited(std::string_view clause) const { return !places_.empty() && !places_.contains(clause); }
 

@@ -20,7 +20,7 @@ struct Place {
 };
 
 /// Places by clause ("center") or clause and option ("running.decay"). "" is the norm itself, the place of
-/// what is not written.
+/// what is not written; "from" is its base, if it has one.
 using Places = std::map<std::string, Place, std::less<>>;
 
 /// Rule C26, as a hint.

@@ -6,6 +6,7 @@
 
 #include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
+#include "runtime/abi/Letters.h"
 #include "runtime/abi/Numbers.h"
 
 namespace normc {
@@ -17,12 +18,14 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
 
 /// Rule C26: true if the double equals the whole number that its digits say.
 bool isHeld(const Token& number) {
-  const std::string_view digits = number.text.substr(number.text[0] == '+' ? 1 : 0);
-  const char* const end = digits.data() + digits.size();
-  int64_t exact = 0;
-  const auto [stop, status] = std::from_chars(digits.data(), end, exact);
-  if (stop != end || status != std::errc()) return true;  // not only digits, or larger than any rule allows
-  return number.number < 0x1p63 && static_cast<int64_t>(number.number) == exact;
+  const bool isSigned = number.text[0] == '+' || number.text[0] == '-';
+  std::string_view digits = number.text.substr(isSigned ? 1 : 0);
+  if (!std::all_of(digits.begin(), digits.end(), isDigit)) return true;
+  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
+  char held[512];  // a double has at most 309 digits before the point
+  const char* const end =
+      std::to_chars(held, held + sizeof held, std::abs(number.number), std::chars_format::fixed, 0).ptr;
+  return digits == std::string_view(held, static_cast<size_t>(end - held));
 }
 
 }  // namespace
@@ -44,8 +47,10 @@ bool BuildContext::number(const Token& token, double& out) const {
 bool BuildContext::whole(const Token& token, int64_t& out) const {
   double value = 0;
   if (!number(token, value)) return false;
-  if (value != std::floor(value) || std::abs(value) > kLargestWhole) {  // C26
-    fail(token, "C26", inQuotes(token.text) + " is no whole number", kWholeHint);
+  const bool isWhole = value == std::floor(value);
+  if (!isWhole || std::abs(value) > kLargestWhole) {  // C26
+    fail(token, "C26", inQuotes(token.text) + (isWhole ? " is too large" : " is no whole number"),
+         kWholeHint);
     return false;
   }
   out = static_cast<int64_t>(value);
@@ -80,13 +85,16 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
     : context_(context) {
   std::vector<std::string> known = names;
   known.insert(known.end(), flags.begin(), flags.end());
+  bool isNamed = false;  // a hint has given a value the name of the first option
   for (const Item& item : items) {
     const Token& name = item.key ? *item.key : item.value;
     if (!contains(known, name.text)) {
       const size_t at = &item - items.data();
       const bool divided = isNumber(item) && ((at > 0 && isDivided(items[at - 1], item)) ||
                                               (at + 1 < items.size() && isDivided(item, items[at + 1])));
-      const std::string named = item.key ? "" : nameHint(name, names);
+      const bool mayBeFirst = !item.key && !isNamed && !names.empty() && !find(names.front());
+      const std::string named = mayBeFirst ? nameHint(name, names) : "";
+      isNamed |= !named.empty();
       const std::string legal = divided          ? kNoCommas
                                 : !named.empty() ? named
                                 : known.empty()  ? "it has none"

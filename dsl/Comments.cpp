@@ -8,6 +8,7 @@
 
 #include "dsl/Errors.h"
 #include "dsl/Lexer.h"
+#include "dsl/Norms.h"
 #include "dsl/Print.h"
 
 namespace normc {
@@ -118,7 +119,7 @@ class Reader {
 }  // namespace
 
 std::string withComments(std::string_view source, std::string_view canonical) {
-  const SourceText from(source, ""), to(canonical, "");
+  const SourceText from(withoutMark(source), ""), to(canonical, "");
   const Places places(to);
   std::map<Anchor, Comments> comments = Reader(from, places).run();
   std::string text;
@@ -141,7 +142,7 @@ std::string withComments(std::string_view source, std::string_view canonical) {
 }
 
 std::string textWithComments(std::string_view source, const std::vector<std::shared_ptr<const Spec>>& norms) {
-  const SourceText from(source, "");
+  const SourceText from(withoutMark(source), "");
   std::vector<std::set<std::string>> kept(norms.size());
   for (const auto& [anchor, comments] : Reader(from, Places(from)).run())
     if (anchor.first < norms.size() && !(comments.before.empty() && comments.behind.empty()))

@@ -273,11 +273,15 @@ bool endsInWord(std::string_view text) {
 
 std::string hintFor(std::string_view word, const std::vector<std::string>& known,
                     const std::string& otherwise) {
-  const bool isKnown = std::find(known.begin(), known.end(), word) != known.end();
+  const auto isKnown = [&known](std::string_view each) {
+    return std::find(known.begin(), known.end(), each) != known.end();
+  };
+  const bool isOwn = isKnown(word), ofReduce = isKnown("rows");
   for (const ForeignWord& foreign : kForeignWords) {
-    if (isKnown || word.size() != foreign.word.size() || editDistance(word, foreign.word, 0) > 0) continue;
-    const bool legal = std::find(known.begin(), known.end(), foreign.means) != known.end();
-    if (legal) return std::string(foreign.hint);
+    if (isOwn || word.size() != foreign.word.size() || editDistance(word, foreign.word, 0) > 0) continue;
+    // 'features' is an option of `rope` and a value of `reduce`.
+    if (ofReduce && foreign.means == "features" && foreign.word != "dim") continue;
+    if (isKnown(foreign.means)) return std::string(foreign.hint);
   }
   return didYouMean(word, known, otherwise);
 }

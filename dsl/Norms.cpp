@@ -34,12 +34,6 @@ bool isControl(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
 }
 
-// Returns the text without the byte order mark that some editors write in UTF-8 files.
-std::string_view withoutMark(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
-}
-
 class FileReader {
  public:
   FileReader(std::string_view text, const std::string& file, const NormMap& known)
@@ -133,6 +127,7 @@ class FileReader {
   void finish(Draft& draft) {
     Spec spec;
     Places places;
+    if (const auto& base = draft.syntax.base) places["from"] = {base->where, source_.line(base->where.line)};
     const bool whole = inherit(draft, spec) && draft.syntax.complete;
     spec.name = std::string(draft.syntax.name.text);
     const size_t errorsBefore = errors_.count();
@@ -215,6 +210,11 @@ class FileReader {
 };
 
 }  // namespace
+
+std::string_view withoutMark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
 
 Result<std::vector<std::shared_ptr<const Spec>>> parseNorms(std::string_view text, const std::string& file,
                                                             const NormMap& known) {

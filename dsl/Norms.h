@@ -18,6 +18,9 @@ using NormMap = std::map<std::string, std::shared_ptr<const Spec>, std::less<>>;
 /// byte more at most.
 inline constexpr size_t kLargestNormText = 256 * 1024;
 
+/// Returns a text without the byte order mark that some editors write in UTF-8 files.
+std::string_view withoutMark(std::string_view text);
+
 /// Returns the norms of `text` in its order, each legal by dsl/SPEC.md, or every error of the text, ordered
 /// by place. `file` is its name in messages. `from` finds norms of the text first, in any order, then those
 /// of `known`.

@@ -85,9 +85,14 @@ class Parser {
            "leave the ',' at the end of the line out");
       return skipLine();
     }
-    const bool isItem = peek().kind == Token::Word && !isClause(peek().text) && isList(clause.keyword);
+    const bool takesItems = isList(clause.keyword);
+    const bool isWord = peek().kind == Token::Word && !isClause(peek().text);
+    const bool isItem = takesItems && isWord;
+    const bool isOption = !takesItems && (isWord || peek().kind == Token::Number);
     fail(peek(), "expected ',' or the end of the line, found " + describe(peek()),
-         isItem ? "separate items by a comma" : "each clause stands on a line of its own");
+         isItem     ? "separate items by a comma"
+         : isOption ? "options go into parentheses"
+                    : "each clause stands on a line of its own");
     return skipLine();
   }
 
@@ -118,9 +123,10 @@ class Parser {
         fail(item.value, "a number cannot be set: " + inQuotes(item.value.text), "write 'option = value'");
         return std::nullopt;
       }
-      take();
+      const Token equals = take();
       item.key = item.value;
-      if (!isValue(peek()) || (!isArgument && peek().startsLine)) return expectedValue();
+      if (!isArgument && peek().startsLine) return nothingBehind(equals);
+      if (!isValue(peek())) return expectedValue();
       item.value = take();
     }
     if (isArgument || !peek().is('(') || peek().startsLine) return item;
@@ -144,6 +150,12 @@ class Parser {
   std::nullopt_t expectedValue() {
     fail(peek(), "expected a word or a number, found " + describe(peek()),
          peek().is('(') ? "options stand behind a value: 'reduce features(groups = 4)'" : "");
+    return std::nullopt;
+  }
+  // A value on the next line is passed over: it is part of the same error.
+  std::nullopt_t nothingBehind(const Token& equals) {
+    fail(equals, "nothing stands behind '='", "write the value on the same line");
+    if (isValue(peek()) && !startsNorm() && !isClause(peek().text)) take();
     return std::nullopt;
   }
 

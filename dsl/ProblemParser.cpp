@@ -111,12 +111,14 @@ class ProblemParser {
         return fail(part, "", inQuotes(option) + " needs a value", "write '" + option + "=...'");
       case ProblemFault::NoNumber:
       case ProblemFault::TooLarge: {
-        const bool isOpen = option.empty() && !takesSizes_ && part.offset != places_["[features]"].offset;
-        if (isOpen) return;  // that it is a size at all is an error already
-        return fail(
-            part, option.empty() ? "P1" : "P4",
-            inQuotes(part.text) + (fault.kind == ProblemFault::TooLarge ? " is too large" : " is no number"),
-            "use a whole number of 1 or more");
+        const bool isSize = option.empty() && part.offset != places_["[features]"].offset;
+        if (isSize && !takesSizes_) return;  // that it is a size at all is an error already
+        const bool isLarge = fault.kind == ProblemFault::TooLarge;
+        return fail(part, option.empty() ? "P1" : "P4",
+                    inQuotes(part.text) + (isLarge ? " is too large" : " is no number"),
+                    !isLarge ? "use a whole number of 1 or more"
+                    : isSize ? "use at most 2^63 - 1"
+                             : "use at most 2^40");
       }
       case ProblemFault::Dimensions:  // P1
         return fail(part, "P1", "a shape has two or three dimensions, not " + dimensions,

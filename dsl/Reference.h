@@ -46,7 +46,8 @@
 //   read.
 // - Codes are y / D before they are rounded, but saturated, with D as it is stored. A scale that is no power
 //   of two is A / qmax before it is rounded. The store of a kernel rounds both, as it does y. A row in which
-//   a y is not finite has undefined codes and scales. Padded rows have the codes and scales of zeros.
+//   a y is not finite, in the type of the statistics, has undefined codes and scales. Padded rows have the
+//   codes and scales of zeros.
 // - Over ranks: a partial is a plain sum over the rows of a call, and the batch is that of the sum of all
 //   partials. Without state it has at least one row. `squares` of a central moment are NaN where `sum` is not
 //   finite. h of a backward's partial contains scale and r, so that commit needs no parameter.

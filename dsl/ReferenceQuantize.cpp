@@ -49,7 +49,7 @@ Scale scaleOf(const Call& call, const Tracked& largest) {
   const Spec::Quantize& quantize = *call.spec.quantize;
   Tracked quotient = {largest.value / quantize.largest(), largest.magnitude / quantize.largest()};
   if (!quantize.powerOfTwo) {
-    quotient = rounded(flushed(quotient));
+    quotient = rounded(clipped(flushed(quotient), 0, normc::largest(DType::F32), call.unit()));
     const double divisor = round(quotient.value, DType::F32);
     return {quotient, divisor, largest, divisor, divisor};
   }
@@ -99,8 +99,9 @@ void publishCodes(const Call& call, const Values& y, Outputs& outputs) {
   Values codes(y.size()), scales(given ? 0 : call.elements(kQuantScaleOut));
   for (int64_t row = 0; row < call.rows; ++row) {
     const auto ofRow = y.begin() + row * call.features;
-    const bool defined = std::all_of(ofRow, ofRow + call.features,
-                                     [](const Tracked& each) { return std::isfinite(each.value); });
+    const bool defined = std::all_of(ofRow, ofRow + call.features, [&call](const Tracked& each) {
+      return std::abs(each.value) <= call.largestValue();
+    });
     for (int64_t block = 0; block < blocks; ++block) {
       const Block at{row * call.features + block * size, size};
       const Scale scale = given ? Scale{{}, one, {}, one, one} : scaleOf(call, largestOf(call, y, at));

@@ -62,10 +62,12 @@ std::vector<Field> stateFields(const Problem&);
 ///   batch_mean    [I]      if rho needs it: moment central, exact, divide_by current, center not current
 ///   batch_rstd    [I]      backward scale = batch
 ///   second_moment [I]      q of this batch: nu by feedback (unless a mask leaves padded rows out of the
-///                          statistics only), or exact, divide_by current and an epsilon mode other than add
+///                          statistics only; also where q is not about c, so that backward does not use
+///                          it), or exact, divide_by current and an epsilon mode other than add
 ///   renorm_scale  [I]      r, if the spec has renorm
 ///   renorm_shift  [I]      shift: renorm std
-///   step          i64 []   t of this forward, if backward needs it (windows, renorm)
+///   step          i64 []   t of this forward: divide_by window, or renorm; of the formulas, only
+///                          that of window_nu reads it
 ///   count         [C]      valid rows M, with a mask only: [] if reduce is rows, [segments] if it is
 ///                          segment or segment_features; the statistic of one row needs none
 /// Over ranks these are the statistics of all ranks. A forward_apply always saves count; a forward_reduce,

@@ -78,11 +78,11 @@
 //   magnitude of codes  (m(y) / D + |y / D| m(A) / A) / (1 - u m(A) / A) + |y / D| / 2
 //   magnitude of D      m(A) / qmax + |D| / 8
 //
-// Beyond the largest code the distance to it is taken from the error, and no code differs by more than the
-// range of its type. A power of two has no rounding; but where A / qmax, which may be taken in f32, is within
-// its error of one, another power is right, and codes differ as much: the magnitudes of both grow by 1 / unit
-// of the largest difference. The roundings of codes and scales at the store are the ulps, of codes in their
-// own type.
+// Beyond the largest code, and the largest D, the distance to it is taken from the error, and no code differs
+// by more than the range of its type. A power of two has no rounding; but where A / qmax, which may be taken
+// in f32, is within its error of one, another power is right, and codes differ as much: the magnitudes of
+// both grow by 1 / unit of the largest difference. The roundings of codes and scales at the store are the
+// ulps, of codes in their own type.
 //
 // relu has a corner instead of psi''. Where |o| is within the error of o either slope is right, so the error
 // of psi' is up to 1: its magnitude grows by 1 / unit, unit the relative error granted. An o that is 0

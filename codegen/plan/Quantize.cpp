@@ -21,8 +21,8 @@ class Scales {
     const Num size = max(most, k_.numberOfTask("quant_floor"));
     const Num quotient = size / k_.constant(quantize_.largest());
     if (quantize_.powerOfTwo) return powerOfTwo(single(quotient));
-    // A scale is f32 whatever the type of statistics.
-    const Num scale = isWide() ? wide(single(quotient)) : quotient;
+    // A scale is f32 whatever the type of statistics; f64 has quotients that are larger.
+    const Num scale = isWide() ? wide(single(limited(quotient))) : quotient;
     return {scale, 1.0 / scale};
   }
 
@@ -32,6 +32,7 @@ class Scales {
   Num single(Num v) {
     return isWide() ? num(arith::TruncFOp::create(b_, k_.loc(), b_.getF32Type(), v.value)) : v;
   }
+  Num limited(Num v) { return min(k_.constant(infoOf(DType::F32).format.largest), v); }
   Num wide(Num v) { return num(arith::ExtFOp::create(b_, k_.loc(), b_.getF64Type(), v.value)); }
   Value integer(int64_t v, Type type) {
     return arith::ConstantOp::create(b_, k_.loc(), b_.getIntegerAttr(type, v));

@@ -108,7 +108,7 @@ TEST(AroundCheck, C32_ASumOfSquaresIsOfRowsOrSegmentsAndAboutZero) {
       "t.norm:4:10: error: 'moment sum' needs 'center none', but center is 'current' [C32]\n"
       "    moment sum\n"
       "           ^~~\n"
-      "  hint: it is the sum of u^2, about 0: leave 'center' out, or use 'moment central', a mean about "
+      "  hint: it is the sum of u^2, about 0: write 'center none', or use 'moment central', a mean about "
       "the centre\n");
   for (const char* reduce : {"features", "segment", "segment_features(groups = 2)"})
     EXPECT_EQ(brief(norm({std::string("reduce ") + reduce, "moment sum"})), Texts{}) << reduce;

@@ -201,6 +201,14 @@ TEST(Check, HintsNeverLeaveOutWhatTheBaseSays) {
             Texts{"it keeps a standard deviation: write 'running decay = 0.9' without it"});
   EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  divide_by window(4)\n  backward frozen\n}\n"),
             Texts{"a window holds biased moments: write 'running decay = 0.9' without it"});
+  EXPECT_EQ(hints("norm t from batch_norm_unbiased {\n  reduce features\n  running decay = 0.5\n}\n"),
+            Texts{"use 'reduce rows', or write 'running none'"});
+  EXPECT_EQ(hints("norm t from power_norm_released {\n  divide_by current\n  backward frozen\n"
+                  "  warmup steps = 4\n}\n"),
+            Texts{"the moment of this batch divides in every step: write 'warmup none'"});
+  EXPECT_EQ(hints("norm t from layer_norm {\n  moment sum\n}\n"),
+            Texts{"it is the sum of u^2, about 0: write 'center none', or use 'moment central', a mean about "
+                  "the centre"});
   EXPECT_EQ(hints("norm t from power_norm_released {\n  divide_by current\n}\n"),
             (Texts{"use 'divide_by running', or write its 'backward' anew, without 'scale'",
                    "the moment of this batch divides in every step: write 'warmup none'"}));
@@ -485,6 +493,9 @@ TEST(Check, C26_CountsAreWholeNumbers) {
   EXPECT_EQ(brief("norm n from mabn {\n  renorm moment(start = 0.5)\n}\n"), Texts{"start is 0.5 [C26]"});
   EXPECT_EQ(brief(norm({"reduce rows", kState, "divide_by window(1.5)", "backward frozen"})),
             Texts{"'1.5' is no whole number [C26]"});
+  for (const std::string groups : {"1e300", "18446744073709551616"})
+    EXPECT_EQ(brief(norm({"reduce features(groups = " + groups + ")"})),
+              Texts{"'" + groups + "' is too large [C26]"});
 }
 
 TEST(Check, C26_AWholeNumberIsTheOneThatStandsThere) {
@@ -499,6 +510,17 @@ TEST(Check, C26_AWholeNumberIsTheOneThatStandsThere) {
   EXPECT_EQ(brief(norm({"reduce features(groups = 9223372036854775807)"})),
             Texts{"'9223372036854775807' is a whole number that double precision rounds to another [C26]"});
   EXPECT_EQ(specOf(norm({"reduce features(groups = 9007199254740992)"})).groups.count, int64_t(1) << 53);
+  const std::string rounded = "' is a whole number that double precision rounds to another [C26]";
+  for (const std::string number : {"12345678901234567891", "-12345678901234567891", "+0018446744073709551617",
+                                   "100000000000000000000000"}) {
+    EXPECT_EQ(brief(norm({"reduce features", "affine scale(offset = " + number + ")"})),
+              Texts{"'" + number + rounded});
+  }
+  EXPECT_EQ(brief(norm({"reduce features", "epsilon 12345678901234567891"})),
+            Texts{"'12345678901234567891" + rounded});
+  for (const char* number : {"12345678901234567168", "-18446744073709551616", "+007", "000", "1e23", "-0"})
+    EXPECT_EQ(brief(norm({"reduce features", std::string("affine scale(offset = ") + number + ")"})),
+              Texts{});
 }
 
 TEST(Check, ValuesInMemoryAreFinite) {

@@ -49,6 +49,11 @@ TEST(FormattedComments, StandWhereTheyStood) {
             "// of the file\n");
 }
 
+TEST(FormattedComments, StandBehindAByteOrderMarkAsWithoutOne) {
+  const std::string text = "// a licence\n\n// of the norm\nnorm a {\n  reduce    rows\n}\n";
+  EXPECT_EQ(formatted("\xef\xbb\xbf" + text), text);
+}
+
 TEST(FormattedComments, KeepAClauseThatIsADefault) {
   EXPECT_EQ(formatted("norm a {\n"
                       "  reduce features\n"

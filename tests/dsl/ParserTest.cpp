@@ -350,6 +350,17 @@ TEST(Parser, RefusesASecondValue) {
             "  hint: options go into parentheses\n");
 }
 
+TEST(Parser, PutsOptionsIntoParentheses) {
+  EXPECT_EQ(errorsOf(norm({"reduce features groups = 4"})),
+            "t.norm:2:19: error: expected ',' or the end of the line, found 'groups'\n"
+            "    reduce features groups = 4\n"
+            "                    ^~~~~~\n"
+            "  hint: options go into parentheses\n");
+  for (const char* clause : {"gate silu at = before", "divide_by window 16", "epsilon 1e-5 mode = max"})
+    EXPECT_TRUE(errorsOf(norm({"reduce rows", clause})).ends_with("  hint: options go into parentheses\n"))
+        << clause;
+}
+
 TEST(Parser, PointsAtACommaBehindTheLastItem) {
   EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale,", "epsilon 1e-5"})),
             "t.norm:3:15: error: expected an item behind ',', found the clause 'epsilon'\n"
@@ -434,14 +445,24 @@ TEST(Parser, PointsAtWhatDoesNotFollow) {
             "    center none\n"
             "    ^~~~~~\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows", "running decay =", "center none"})),
-            "t.norm:4:3: error: expected a word or a number, found 'center'\n"
-            "    center none\n"
-            "    ^~~~~~\n");
+            "t.norm:3:17: error: nothing stands behind '='\n"
+            "    running decay =\n"
+            "                  ^\n"
+            "  hint: write the value on the same line\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows", "(3)", "center none"})),
             "t.norm:3:3: error: expected a clause or '}', found '('\n"
             "    (3)\n"
             "    ^\n"
             "  hint: a clause starts with a word such as 'reduce'\n");
+}
+
+TEST(Parser, AValueOnTheNextLineIsPartOfTheErrorOfItsOption) {
+  EXPECT_EQ(brief(norm({"reduce rows", "running decay =", "0.9, init = 2", "centre none"})),
+            (Texts{"nothing stands behind '=' []", "unknown clause 'centre' []"}));
+  EXPECT_EQ(brief(norm({"reduce rows", "warmup accumulate =", "decay"})),
+            Texts{"nothing stands behind '=' []"});
+  EXPECT_EQ(brief("norm a {\n  reduce rows\n  running decay =\nnorm b {\n  reduce rows\n}\n"),
+            (Texts{"norm 'a' is not closed []", "nothing stands behind '=' []"}));
 }
 
 TEST(Parser, AClauseGoesOnAfterAComma) {

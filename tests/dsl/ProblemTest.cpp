@@ -100,6 +100,17 @@ TEST(ProblemErrors, OfARequestPointIntoTheTextAsItWasWritten) {
   EXPECT_NE(normc::text(request.errors()).find("layer_norm:forward@f31[16x8]\n"), std::string::npos);
 }
 
+TEST(ProblemErrors, P1_RowsOfARequestHave64Bits) {
+  const auto request = parseRequest("layer_norm:forward@f32[9223372036854775808x8]", findNorm);
+  ASSERT_FALSE(request);
+  EXPECT_EQ(normc::text(request.errors()),
+            "error: '9223372036854775808' is too large [P1]\n"
+            "  layer_norm:forward@f32[9223372036854775808x8]\n"
+            "                         ^~~~~~~~~~~~~~~~~~~\n"
+            "  hint: use at most 2^63 - 1\n");
+  EXPECT_TRUE(parseRequest("layer_norm:forward@f32[9223372036854775807x8]", findNorm));
+}
+
 TEST(Problem, OptionsMayStandInAnyOrder) {
   EXPECT_EQ(problemOf("power_norm_released:forward@bf16[*x*]{params=bf16,mask,heads=2}").text(),
             "power_norm_released:forward@bf16[*x*]{heads=2,mask,params=bf16}");
@@ -208,7 +219,7 @@ TEST(ProblemErrors, P1_RowsStayOpenAndFeaturesAreOneOrMore) {
             "error: '99999999999999999999' is too large [P1]\n"
             "  layer_norm:forward@f32[*x99999999999999999999]\n"
             "                           ^~~~~~~~~~~~~~~~~~~~\n"
-            "  hint: use a whole number of 1 or more\n");
+            "  hint: use at most 2^40\n");
   EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x1099511627777]"),
             "error: the number of features is 1099511627777 [P1]\n"
             "  layer_norm:forward@f32[*x1099511627777]\n"
@@ -288,6 +299,11 @@ TEST(ProblemErrors, P4_ABindingIsAtMost2To40) {
             "  group_norm:forward@f32[*x*]{groups=1099511627777}\n"
             "                                     ^~~~~~~~~~~~~\n"
             "  hint: use at most 2^40: there are no more groups than features\n");
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=99999999999999999999}"),
+            "error: '99999999999999999999' is too large [P4]\n"
+            "  group_norm:forward@f32[*x64]{groups=99999999999999999999}\n"
+            "                                      ^~~~~~~~~~~~~~~~~~~~\n"
+            "  hint: use at most 2^40\n");
 }
 
 TEST(ProblemErrors, P5_GroupsOfTheTextAreAtMost2To40) {

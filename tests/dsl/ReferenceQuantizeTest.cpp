@@ -114,6 +114,15 @@ TEST(ReferenceQuantize, APowerOfTwoIsRoundedUp) {
   EXPECT_EQ(scaleOf(0x1p200, int8), 0x1p127);
 }
 
+TEST(ReferenceQuantize, AnOutputThatNoScaleReachesSaturates) {
+  const double most = largest(DType::F32);
+  const Coded row = coded({}, {1e45, -1e45, 2 * most, most / 4});
+  EXPECT_EQ(row.codes, (Vector{127, -128, 2, 0}));
+  EXPECT_EQ(row.scales, Vector{most});
+  EXPECT_EQ(coded({.codes = Codes::E4M3}, {1e45, -1e45, 2 * most}).codes, (Vector{448, -448, 2}));
+  EXPECT_EQ(coded({.powerOfTwo = true}, {1e45, 0x1p128}).codes, (Vector{127, 2}));
+}
+
 // Whether the reference accepts these outputs for x.
 bool accepts(const Quantize& quantize, const Vector& x, const Vector& codes, const Vector& scales) {
   Layer layer(identity(quantize), {1, 1, static_cast<int64_t>(x.size())});
@@ -172,6 +181,18 @@ TEST(ReferenceQuantize, ARowThatIsNotFiniteIsNotDefined) {
   const Tolerance none;
   EXPECT_TRUE(compare({{kNan}, {Quantity::kUndefined}}, {3}, none).ok);
   EXPECT_FALSE(compare({{kNan, 1}, {Quantity::kUndefined, 1}}, {3, 2}, none).ok);
+}
+
+TEST(ReferenceQuantize, ARowThatOverflowsF32IsNotDefined) {
+  Spec spec = identity({});
+  spec.scale = true;
+  Layer layer(spec, {1, 2, 2});
+  layer.problem.data = layer.problem.params = DType::F32;
+  layer.call.scale = {1e10, 1};
+  const Quantity codes = layer.infer({0x1p120, 1, 0, 127}).outputs.at("codes");
+  EXPECT_EQ(codes.magnitude[0], Quantity::kUndefined);
+  EXPECT_EQ(codes.magnitude[1], Quantity::kUndefined);
+  EXPECT_EQ(codes.value[3], 127);
 }
 
 // Everything but y is that of the norm without codes, and y is within half a step of a code.
