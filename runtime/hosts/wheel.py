@@ -19,6 +19,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = pathlib.Path(__file__).resolve().parents[2] if "__file__" in globals() else None
 
 
+# Debian's packages whose code a wheel has in its libraries and programs; NOTICE says what each is for.
+LINKED = {
+    "normc": ["nlohmann-json3-dev", "llvm-22-dev", "libstdc++-*-dev"],
+    "normc_compiler": ["nlohmann-json3-dev", "llvm-22-dev", "libcli11-dev", "libzstd-dev", "zlib1g-dev", "libstdc++-*-dev"],
+}
 HOSTS = "import importlib.util as u, sys; sys.exit(not (u.find_spec('torch') or u.find_spec('jaxlib')))"
 
 
@@ -42,12 +47,26 @@ def build(target, options=()):
     subprocess.run(["scripts/build", "build", *options], cwd=ROOT, check=True, env={**environment(), "TARGETS": target})
 
 
+def licenses(package):
+    """Returns the licence texts of a wheel: where each is, and where it goes."""
+    texts = {str(ROOT / name): f"{package}/licenses/{name}" for name in ("LICENSE", "NOTICE")}
+    for name in LINKED[package]:
+        found = sorted(pathlib.Path("/usr/share/doc").glob(f"{name}/copyright"))
+        if not found and "NORMC_WHEEL_TAG" not in os.environ:
+            continue  # installed from a clone, not given away, on a system that keeps them elsewhere
+        if not found:
+            raise RuntimeError(f"there is no /usr/share/doc/{name}/copyright, the licence of what is linked; install that package")
+        texts[str(found[-1])] = f"{package}/licenses/{found[-1].parent.name}.txt"
+    return texts
+
+
 class CustomBuildHook(BuildHookInterface):
     def initialize(self, version, build_data):
         platform = os.environ.get("NORMC_WHEEL_TAG") or sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
         include = build_data["force_include"]
+        include.update(licenses(self.metadata.name.replace("-", "_")))
         if self.metadata.name == "normc-compiler":
             build("normc_portable")
             package = ROOT / "runtime/hosts/compiler/normc_compiler"
@@ -60,6 +79,8 @@ class CustomBuildHook(BuildHookInterface):
             python = host_python([str(ROOT / ".deps/python/bin/python"), sys.executable])
             build("normc_python", [f"-DNORMC_HOST_PYTHON={python}"])
             tree = ROOT / "build/python/normc"
+        sources = ROOT / "runtime/hosts/python/normc"
         for file in pathlib.Path(tree).rglob("*"):
-            if file.is_file() and file.suffix in (".py", ".npk") or ".so" in file.name:
+            module = file.suffix == ".py" and (sources / file.relative_to(tree)).is_file()  # not one that is gone
+            if module or file.suffix == ".npk" or ".so" in file.name:
                 include[str(file)] = f"normc/{file.relative_to(tree)}"

@@ -38,6 +38,10 @@ def test_a_stranger_installs_and_trains(tmp_path):
     assert "compiled mine:forward@f32[*x40]" in ran.stderr
     files = [f for f in (tmp_path / "cache").rglob("*") if f.is_file()]
     assert {f.suffix for f in files} == {".npk", ".norm"}
+    for package, linked in ("normc", "nlohmann-json3-dev"), ("normc_compiler", "llvm-22-dev"):
+        texts = {f.name: f.read_text() for f in (target / package / "licenses").iterdir()}
+        assert texts["LICENSE"] == (ROOT / "LICENSE").read_text() and texts["NOTICE"] == (ROOT / "NOTICE").read_text()
+        assert "license" in texts[f"{linked}.txt"].lower()
 
 
 def wheel_script():

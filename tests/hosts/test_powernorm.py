@@ -22,13 +22,14 @@ import evidence  # noqa: E402
 import machine  # noqa: E402
 import digits  # noqa: E402
 import probe  # noqa: E402
+import rawdata  # noqa: E402
 import report  # noqa: E402
 import svg  # noqa: E402
 from resnet import ResNet  # noqa: E402
 from settings import FORMS  # noqa: E402
 
 
-def run(folder, *options):
+def started(folder, *options):
     program = pathlib.Path(os.environ["NORMC_TEST_COMPILER"])
     environment = dict(
         os.environ,
@@ -37,7 +38,11 @@ def run(folder, *options):
         XDG_CACHE_HOME=os.environ["NORMC_TEST_CACHE"],
     )
     command = [EXAMPLE / "run", "--smoke", folder, "--offline", *options]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def run(folder, *options):
+    done = started(folder, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -262,13 +267,56 @@ def test_a_folder_without_all_runs_has_no_report(copied):
     assert said.stderr == f"report.py: {copied} has no machine.json, which experiment.py writes\n"
 
 
-def test_data_of_other_settings_are_refused(tmp_path):
-    def begins(**changes):
-        config = dataclasses.replace(FORMS["smoke"], **changes)
-        return machine.begin(tmp_path, config, "smoke", "", machine.facts(1, "2"))
+def test_a_call_with_other_data_ends_before_it_writes(copied):
+    path = copied / "corpus.csv"
+    path.write_text(path.read_text().replace("fallback: common-licenses,", "fallback: common-licenses,1"))
+    before = {each.name: each.read_bytes() for each in copied.iterdir()}
+    done = started(copied, "--seeds", "3")
+    assert done.returncode == 2 and "holds runs on other data: corpus.csv has fallback: common-licenses,1" in done.stderr
+    assert {each.name: each.read_bytes() for each in copied.iterdir()} == before
 
-    assert begins() and begins(seeds=9) and not begins(width=32)
-    assert not begins(translation=dataclasses.replace(FORMS["smoke"].translation, batch=5))
+
+def begun(folder, command="", **changes):
+    machine.begin(folder, dataclasses.replace(FORMS["smoke"], **changes), "smoke", command, machine.facts(1, "2"))
+
+
+def refusal(folder, sources={}, **changes):
+    return machine.refusal(folder, dataclasses.replace(FORMS["smoke"], **changes), sources)
+
+
+def test_runs_of_other_settings_are_refused(tmp_path):
+    assert refusal(tmp_path) == ""
+    begun(tmp_path)
+    assert refusal(tmp_path) == refusal(tmp_path, seeds=9) == "" and refusal(tmp_path, width=32)
+    translation = dataclasses.replace(FORMS["smoke"].translation, batch=5)
+    assert refusal(tmp_path, translation=translation) == "data of other settings"
+
+
+def test_runs_on_other_data_are_refused(tmp_path):
+    kept = [{"source": source, "bytes": 30, "train": 20, "valid": 5, "test": 5} for source in ("a, b", "c")]
+    rawdata.append(tmp_path / "corpus.csv", kept[:1])
+    assert refusal(tmp_path, {"corpus": kept[:1], "pairs": kept}) == ""
+    told = "runs on other data: corpus.csv has a, b,30,20,5,5, now it would have a, b,31,21,5,5"
+    assert refusal(tmp_path, {"corpus": [{**kept[0], "bytes": 31, "train": 21}]}) == told
+    assert refusal(tmp_path, {"corpus": kept}).endswith("has no other line, now it would have c,30,20,5,5")
+
+
+def test_the_kept_runs_of_the_full_form_go_on():
+    folder = EXAMPLE.parents[1] / "bench/results/powernorm-full"
+    sources = {name: rawdata.read(folder / f"{name}.csv") for name in ("corpus", "pairs", "digits")}
+    assert all(sources.values()) and machine.refusal(folder, FORMS["full"], sources) == ""
+
+
+def test_a_call_with_fewer_seeds_keeps_those_of_the_folder(tmp_path):
+    def head():
+        about = machine.read(tmp_path)
+        return about["command"], about["config"]["seeds"]
+
+    begun(tmp_path, "run --seeds 5", seeds=5)
+    begun(tmp_path, "run")
+    assert head() == ("run --seeds 5", 5)
+    begun(tmp_path, "run --seeds 6", seeds=6)
+    assert head() == ("run --seeds 6", 6)
 
 
 @pytest.mark.parametrize(
@@ -325,6 +373,8 @@ def test_statistics_of_a_claim():
             "step": step,
             "distance_psi2": psi2,
             "max_distance_psi2": psi2,
+            "distance_mu": 3.0,
+            "max_distance_mu": 3.0,
             "distance_var": 4.0,
             "max_distance_var": 4.0,
         }
@@ -336,3 +386,7 @@ def test_statistics_of_a_claim():
     data = evidence.Data([], rows, [], [])
     assert evidence.compared(data, "distance_", ("pnv", "psi2"), ("bn", "var"))[1] == "supported"
     assert evidence.compared(data, "distance_", ("bn", "psi2"), ("bn", "var"))[1] == "contradicted"
+    assert evidence.compared(data, "distance_", ("bn", "mu"), ("bn", "var"))[1] == "open"
+    stopped = [{**row, "distance_psi2": 7.0} for row in rows]  # before the row of its run was written
+    again = evidence.Data([], stopped + rows, [], [])
+    assert again.series("pnv", "pre", -1, "distance_psi2") == [(1, 1.0), (2, 1.0)]

@@ -83,11 +83,12 @@ const char* normc_hosts_set_log(normc_log log) {
 }
 
 const char* normc_hosts_describe(const char* text, const char* entry, const char* data, const char* params,
-                                 int mask, const char** result) {
+                                 int mask, int cuda, const char** result) {
   return guarded([&] {
     thread_local std::string said;
     Request request{.entry = entryNamed(entry), .data = floatingNamed(data), .params = floatingNamed(params)};
     request.mask = mask != 0;
+    if (cuda >= 0) request.device = {kDLCUDA, cuda};
     request.channelsFirst = NormText::parse(text).channelsFirst;
     const Prepared& prepared = Registry::get().prepared(text, request);
     json numbers = json::object();

@@ -25,7 +25,7 @@ NORMC_API const char* normc_hosts_set_log(normc_log);
 ///                "same_as": null}, ...],
 ///    "numbers": {"epsilon": 1e-05}}
 /// `entry`: "forward", ...; `data` and `params`: "f32", ...; an empty `params` is the default. `mask`: 1 with
-/// one.
+/// one. `cuda`: the number of the device; negative: the CPU.
 NORMC_API const char* normc_hosts_describe(const char* text, const char* entry, const char* data,
-                                           const char* params, int mask, const char** json);
+                                           const char* params, int mask, int cuda, const char** json);
 }

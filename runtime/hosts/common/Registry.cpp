@@ -157,7 +157,9 @@ struct Registry::State {
   /// Opens what the compiler made; null if a file of the cache is damaged.
   std::unique_ptr<Opened> openedOf(const Compiler::Result& result) {
     try {
-      return std::make_unique<Opened>(opened(), result.package);
+      auto made = std::make_unique<Opened>(opened(), result.package);
+      if (result.seconds == 0) made->package.verify();  // opening it does not read the code
+      return made;
     } catch (const host::Error& error) {
       if (result.seconds > 0 || error.status() != NORMC_DATA_LOSS) throw;
       return nullptr;
@@ -289,8 +291,9 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
   std::string why;
   std::optional<Plan> plan = find(text, request, problem, exact, why);
   const bool known = text.source.empty() || norms.contains(text.source);
-  if (!exact && request.device.device_type == kDLCPU) {
-    if (!compiler.program.empty() && known) {
+  const bool compilable = known && request.device.device_type == kDLCPU;
+  if (!exact && compilable) {
+    if (!compiler.program.empty()) {
       if (const std::string failure = compileOnce(text, problem); !failure.empty())
         why = failure;
       else
@@ -307,7 +310,7 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
                              "; add it before the call");
   throw std::runtime_error(
       "no kernel serves " + problem + (why.empty() ? "" : ": " + why) +
-      (compiler.program.empty()
+      (compilable && compiler.program.empty()
            ? "; install normc-compiler (runtime/hosts/compiler of a clone), which compiles it at first use"
            : ""));
 }

@@ -94,6 +94,9 @@ void giveWorkspace(normc_args& args, size_t bytes, const Tensor& like, DLDevice 
 
 /// Gives `args` the sums of ranks.
 void givePartials(normc_args& args, const Tensor& partials, const Prepared& plan) {
+  const DLDevice on = deviceOf(partials), device = plan.request.device;
+  if (on.device_type != device.device_type || on.device_id != device.device_id)
+    throw std::invalid_argument("partials are on another device than x");
   const size_t one = plan.partialBytes;
   const size_t bytes = size_t(partials.numel()) * sizeof(double);
   if (typeOf(partials).bits != 64 || typeOf(partials).code != kDLFloat || !partials.is_contiguous())
@@ -134,7 +137,7 @@ Call::Call(Entry entry, const Tensor& given, Optional scale, Optional bias, Opti
     if (!plan_->scale && scale) throw std::invalid_argument(text().name + " has no scale, but one is given");
     if (!plan_->bias && bias) throw std::invalid_argument(text().name + " has no bias, but one is given");
   }
-  if (mask) args_.mask = view().plain(held(compact(*mask)));
+  if (mask) args_.mask = view().plain(held(compact(*mask)), mask->dim() == 0);
 }
 
 void Call::gradient(const Tensor& dy) {

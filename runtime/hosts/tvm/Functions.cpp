@@ -7,9 +7,9 @@
 //            dx, around..., dscale, dbias, next state...)
 //   infer_backward(text, x, dy, scale, bias, mask, around..., state..., dx, around..., dscale, dbias)
 //
-// scale, bias and mask have their place in every call, and are None where a norm has none; backward needs no
-// bias. The rest is in the order of common/Arguments.h. Tensors are those of any framework with DLPack, and
-// stay where they are.
+// scale, bias and mask have their place in every call, and are None where a norm has none; backward needs a
+// bias only where the norm has an activation, a gate behind it or a modulation with a scale. The rest is in
+// the order of common/Arguments.h. Tensors are those of any framework with DLPack, and stay where they are.
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
@@ -70,7 +70,10 @@ void run(Entry entry, Reader args) {
   if (takesGradient(entry)) add(true, "dy", args.tensor());
   const std::optional<DLTensor> scale = args.tensor(), bias = args.tensor(), mask = args.tensor();
 
-  Request request{.entry = entry, .data = in[0].dtype, .mask = mask.has_value(), .device = in[0].device};
+  DLDevice device = in[0].device;
+  if (device.device_type == kDLCPU || device.device_type == kDLCUDAHost)
+    device = {kDLCPU, 0};  // as the runtime
+  Request request{.entry = entry, .data = in[0].dtype, .mask = mask.has_value(), .device = device};
   if (scale || bias) request.params = (scale ? scale : bias)->dtype;
   request.channelsFirst = isChannelsFirst(text);
   const Prepared& plan = Registry::get().prepared(text, request);

@@ -93,7 +93,9 @@ def test_statistics_of_all_shards(mesh, name, check):
         return all_of
 
     if name == "power_norm" and not check:
-        with pytest.raises(ValueError, match="the next nu of power_norm is a cotangent, which JAX would add over"):
+        said = ("the next nu of power_norm is a cotangent, which JAX would add over the shards of 'rows': divide the "
+                "rows of x by a shard_map with check_vma=True")
+        with pytest.raises(ValueError, match=said):
             steps(sharded)
         return
     close(steps(sharded), steps(lambda *a: NORMS[name](*a, training=True)), 1e-4)

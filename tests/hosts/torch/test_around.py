@@ -157,6 +157,13 @@ def test_masked_rows():
     assert not any(value.grad[~mask].any() for value in inputs.values())
 
 
+def test_the_mask_of_one_row_has_no_dimension():
+    norm, x = nt.Norm("layer_norm", 24), data_of((3, 24))
+    assert torch.equal(norm(x[0], torch.tensor(True)), norm(x)[0]) and not norm(x[0], torch.tensor(False)).any()
+    mask = torch.tensor([True, False, True])
+    assert torch.equal(torch.vmap(lambda row, valid: norm(row, valid))(x, mask), norm(x, mask))
+
+
 def test_a_residual_behind_the_norm_has_no_gradient_in_masked_rows():
     case = CASES["gemma_sandwich"]
     module, inputs = case.module(), case.inputs()

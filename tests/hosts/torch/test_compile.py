@@ -87,11 +87,6 @@ def test_inductor_is_eager_bit_by_bit(names, shape):
 @pytest.mark.parametrize("name", ["layer_norm", "power_norm", "batch_norm of images"])
 def test_one_graph_serves_any_number_of_rows(name):
     graphs = []
-
-    def count(graph, inputs):
-        graphs.append(graph)
-        return graph.forward
-
     module, shape = module_of(name)
     from torch._dynamo.backends.common import aot_autograd
     from functorch.compile import make_boxed_func

@@ -57,14 +57,15 @@ def test_the_cache_names_the_instruction_set(empty_cache, tmp_path):
     assert file.parent.name in facts.stdout
 
 
-def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path):
+@pytest.mark.parametrize("damage", [lambda whole: whole[: len(whole) // 2], lambda whole: whole[:-1] + bytes([whole[-1] ^ 1])])
+def test_a_damaged_file_of_the_cache_is_compiled_again(tmp_path, damage):
     program = os.environ["NORMC_TEST_COMPILER"]
     norm = "import normc, torch, normc.torch as nt; normc.compiler(%r, %r); print(nt.LayerNorm(43)(torch.ones(2, 43)).sum())"
     words = [sys.executable, "-c", norm % (program, str(tmp_path / "cache"))]
     subprocess.run(words, check=True)
     (file,) = cached(tmp_path)
     whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
+    file.write_bytes(damage(whole))
     subprocess.run(words, check=True)
     assert file.read_bytes() == whole
 

@@ -105,6 +105,16 @@ def test_a_group_norm_without_kernels_is_left(no_compiler):
     assert model(data_of((2, 64, 5))).shape == (2, 64, 5)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device")
+def test_kernels_are_asked_for_on_the_device_of_a_model():
+    types, cuda = ("f32", ""), torch.device("cuda", 1)
+    assert nt._ops.refusal("layer_norm[*x64]", types) is None
+    refused = nt._ops.refusal("layer_norm[*x64]", types, cuda)
+    assert "CUDA" in refused and "install normc-compiler" not in refused
+    assert nt._replace._refusal("layer_norm[*x64]", types, cuda) == (
+        "no package has its kernels for CUDA, and none are made at the first use there")
+
+
 def norms_of(width):
     n = torch.nn
     return n.Sequential(n.LayerNorm(width), n.RMSNorm(width), n.BatchNorm1d(width), n.BatchNorm2d(width),

@@ -95,6 +95,12 @@ def test_refuses(arguments, said):
         norms.infer(LN, *arguments)
 
 
+@pytest.mark.parametrize("first", [3, np.ones(96, "f")])
+def test_refuses_what_is_no_text(first):
+    with pytest.raises(ValueError, match="the first argument is not the text of a norm"):
+        norms.infer(first, np.ones((4, 96), "f"))
+
+
 def test_a_stream_of_residuals(tmp_path):
     normc.compiler(os.environ["NORMC_TEST_COMPILER"], str(tmp_path))
     text = "rms_norm_residual[*x96] epsilon=1e-05"

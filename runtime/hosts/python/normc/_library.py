@@ -15,6 +15,7 @@ import os
 import pathlib
 import re
 import secrets
+import threading
 
 _HERE = pathlib.Path(__file__).absolute().parent
 _log = logging.getLogger("normc")
@@ -52,24 +53,25 @@ class Library:
         for function in ("add_package", "add_norm", "set_compiler", "set_log", "describe"):
             getattr(self._c, "normc_hosts_" + function).restype = ctypes.c_char_p
         self.call("set_log", _say)
-        for function, arguments in _settings:
-            self.call(function, *arguments)
         self.facts = functools.lru_cache(maxsize=None)(self._facts)
-        _libraries.append(self)
+        with _lock:
+            for function, arguments in _settings:
+                self.call(function, *arguments)
+            _libraries.append(self)
 
     def call(self, function, *arguments):
         coded = [a.encode() if isinstance(a, str) else a for a in arguments]
         reason = getattr(self._c, "normc_hosts_" + function)(*coded)
         if reason:
             text = reason.decode()
-            for kept, path in _files.items():
+            for kept, path in list(_files.items()):  # another thread may add a norm
                 text = text.replace(kept, path)
             raise Error(text)
 
-    def _facts(self, norm, entry, data, params="", mask=False):
+    def _facts(self, norm, entry, data, params="", mask=False, cuda=-1):
         """Returns what is known of an operator before it runs: see Configure.h."""
         text = ctypes.c_char_p()
-        self.call("describe", norm, entry, data, params, int(mask), ctypes.byref(text))
+        self.call("describe", norm, entry, data, params, int(mask), cuda, ctypes.byref(text))
         return json.loads(text.value)
 
 
@@ -79,6 +81,7 @@ def is_alone(axis, known):
     return not known["state"] and bool(known["saved"]) and all(axis in field["shape"] for field in known["saved"])
 
 
+_lock = threading.RLock()  # of the lists: a library that is loaded while another thread sets something has that too
 _libraries = []
 _settings = []
 _files = {}  # which file of the user a text in the cache is: an error has its place there
@@ -90,9 +93,10 @@ def settings():
 
 
 def _set(function, *arguments):
-    for library in _libraries:
-        library.call(function, *arguments)
-    _settings.append((function, arguments))
+    with _lock:
+        for library in _libraries:
+            library.call(function, *arguments)
+        _settings.append((function, arguments))
 
 
 def compiler(program="", cache=""):

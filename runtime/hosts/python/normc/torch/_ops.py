@@ -57,17 +57,18 @@ def constant(function):
     return called
 
 
-def refusal(text, types):
-    """Returns why a text cannot run for types as types_of gives them; None if there are kernels of it, or a compiler
-    that makes them."""
-    return _refusal(text, types, settings())
+def refusal(text, types, device=None):
+    """Returns why a text cannot run on a device, that of CPUs if none is named, for types as types_of gives them; None
+    if there are kernels of it, or a compiler that makes them."""
+    cuda = -1 if device is None or device.type != "cuda" else device.index or 0
+    return _refusal(text, types, cuda, settings())
 
 
 @constant
-def _refusal(text, types, settings):
+def _refusal(text, types, cuda, settings):
     try:
         for entry in ("forward", "backward"):
-            library.facts(text, entry, *types)
+            library.facts(text, entry, *types, cuda=cuda)
     except Error as error:
         return str(error)
 

@@ -65,25 +65,27 @@ def _text_for(module, x):
 
 
 _NO_KERNELS = "no package has its kernels; normc-compiler makes them"
+_NO_CUDA_KERNELS = "no package has its kernels for CUDA, and none are made at the first use there"
 
 
-def _refusal(text, types):
-    """Returns why a text cannot run for types; None if it can."""
-    reason = _ops.refusal(text, types)
+def _refusal(text, types, device=None):
+    """Returns why a text cannot run for types on a device; None if it can."""
+    reason = _ops.refusal(text, types, device)
+    if reason and device is not None and device.type == "cuda":
+        return _NO_CUDA_KERNELS
     if reason is None or "install normc-compiler" in reason:
         return reason and _NO_KERNELS
     return reason.splitlines()[0]
 
 
 def _without_kernels(module):
-    """Returns why a norm of torch.nn has no kernels with data of the type of its parameters; None if it has. Packages
-    have them for any number of features, but for one number of groups alone, and not all have them for parameters of
-    16 bits."""
+    """Returns why a norm of torch.nn has no kernels with data of the type of its parameters, where these are; None if
+    it has. Packages have them for CPUs and any number of features, but for one number of groups alone, and not all
+    have them for parameters of 16 bits. For CUDA they have fewer, and nothing is compiled at the first use."""
     like = torch.empty(0, dtype=getattr(module.weight, "dtype", None), device="cpu")
-    types = _ops.types_of(like, module.weight)
-    of_16_bits = types[1] != "" and module.weight.device.type == "cpu"
-    if of_16_bits or isinstance(module, torch.nn.GroupNorm):
-        return _refusal(_text_for(module, like), types)
+    types, device = _ops.types_of(like, module.weight), getattr(module.weight, "device", like.device)
+    if device.type == "cuda" or types[1] != "" or isinstance(module, torch.nn.GroupNorm):
+        return _refusal(_text_for(module, like), types, device)
 
 
 def _broken_rule(sizes, eps, momentum=None):
