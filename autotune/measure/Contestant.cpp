@@ -14,7 +14,8 @@ namespace {
 
 /// GNU OpenMP's workers spin for up to 14 ms on processors with a slow `pause`.
 constexpr std::chrono::milliseconds kSettle(20);
-/// A call of so many seconds needs no untimed one before it: it replaces all that the caches hold early on.
+/// A call of so many seconds needs no untimed one before it for the caches: it replaces all that they hold
+/// early on. Threads that slept may need one.
 constexpr double kOwnWarmUp = 0.02;
 
 }  // namespace

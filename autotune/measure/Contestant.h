@@ -37,7 +37,8 @@ double timed(int64_t calls, Call call) {
 }
 
 /// One contestant of a race. The constructor doubles the number of calls in a sample until the sample is long
-/// enough; these first calls also warm up. A call that takes 20 ms or more has no untimed calls before it.
+/// enough; these first calls also warm up. A call that takes 20 ms or more has no untimed calls before it,
+/// unless `warmUpSeconds` of them are asked for.
 class Runner {
  public:
   Runner(Contestant&, double sampleSeconds, double warmUpSeconds = 0);
@@ -55,7 +56,8 @@ class Runner {
 
 struct RaceOptions {
   double sampleSeconds = 200e-6;  ///< least seconds of a sample; at least 20 us
-  /// Least seconds of untimed calls before each sample; at least a quarter of a sample.
+  /// Least seconds of untimed calls before each sample, for threads that slept to be awake; at least a
+  /// quarter of a sample, unless a call is long.
   double warmUpSeconds = 0;
   bool ownCores = false;  ///< the calling thread has a core to itself
   double seconds = 2;     ///< approximate seconds for all rounds

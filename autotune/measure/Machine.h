@@ -1,6 +1,7 @@
 // The machine that a figure was measured on, read from the system.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,11 @@ struct Machine {
   int64_t lastCache = 0;    ///< bytes of the largest cache
   int64_t memory = 0;       ///< bytes that are available now
 
+  /// Returns the number of threads that a call runs on if it may use so many: no more than there are
+  /// processors, as in the runtime. 0: one for each processor.
+  int64_t threadsFor(int64_t most) const {
+    return most == 0 ? processors : std::min<int64_t>(most, processors);
+  }
   std::string text() const;
 };
 

@@ -76,7 +76,8 @@ double QuietCoreSampler::sample(const std::function<double()>& take) {
     const double result = take();
     Loops after = loops_();
     best_ = fastest(best_, fastest(before, after));
-    if (patience_ <= 0 || Clock::now() >= end_ || !isDisturbed(before, after, best_)) return result;
+    if (!isDisturbed(before, after, best_)) return result;
+    if (patience_ <= 0 || Clock::now() >= end_) return ++accepted_, result;
     ++disturbed_;
     // A busy neighbour stays busy for a while.
     do {

@@ -43,6 +43,7 @@ class QuietCoreSampler {
   void waitFor(double seconds);
   void setPatience(double seconds) { patience_ = seconds; }
   int disturbed() const { return disturbed_; }  ///< number of samples that were discarded
+  int accepted() const { return accepted_; }    ///< number of disturbed samples that counted all the same
   const Loops& best() const { return best_; }
   double patience() const { return patience_; }  ///< seconds that are left
 
@@ -55,7 +56,7 @@ class QuietCoreSampler {
   Loops best_;
   double patience_;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
-  int disturbed_ = 0;
+  int disturbed_ = 0, accepted_ = 0;
 };
 
 }  // namespace normc::measure

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace normc::tune {
 namespace {
@@ -23,13 +24,21 @@ bool newer(const Record& a, const Record& b) { return placeOf(a) > placeOf(b); }
 
 namespace {
 
-/// Returns a text that differs for records of different circumstances.
+/// Returns a text that differs for different tasks.
+std::string keyOf(const Task& task) {
+  return task.text() + "\n" + task.norm + "\n" + std::to_string(task.segments) + "x" +
+         std::to_string(task.features);
+}
+
+}  // namespace
+
 std::string circumstancesOf(const Record& r) {
-  std::string text = r.task.text() + "\n" + r.task.norm + "\n" + std::to_string(r.task.segments) + "x" +
-                     std::to_string(r.task.features) + "\n" + r.device.id();
+  std::string text = keyOf(r.task) + "\n" + r.device.id();
   for (const auto& [tool, version] : r.toolchain) text += "\n" + tool + " " + version;
   return text;
 }
+
+namespace {
 
 std::string reasonAmong(const std::vector<const Record*>& others, const Record& choice) {
   if (choice.conclusion->verdict == Verdict::Tie) return {};  // the default, which always exists
@@ -80,6 +89,19 @@ std::string Standing::reasonRejected(const Record& choice) const {
 bool Standing::isSuperseded(const Record& choice) const {
   const Group* group = groupOf(choice);
   return group && group->valid && newer(*group->valid, choice);
+}
+
+std::vector<const Record*> standingChoices(const std::vector<Record>& all) {
+  const Standing standing(all);
+  std::map<std::pair<std::string, std::string>, const Record*> newest;
+  for (const Record& r : all) {
+    if (r.kind != RecordKind::Choice || !standing.reasonRejected(r).empty()) continue;
+    const Record*& last = newest[{r.device.id(), keyOf(r.task)}];
+    if (!last || newer(r, *last)) last = &r;
+  }
+  std::vector<const Record*> choices;
+  for (const auto& [key, choice] : newest) choices.push_back(choice);
+  return choices;
 }
 
 }  // namespace normc::tune

@@ -15,8 +15,11 @@ namespace normc::tune {
 /// has priority, and a rejection.
 bool newer(const Record& a, const Record& b);
 
-/// Which choices of a set of records are valid. Records of one task, measured on the same device with the
-/// same toolchain, are of the same circumstances. The records outlive it.
+/// Returns a text that differs for records of different circumstances: of another task, device or toolchain.
+/// It begins with that of the task.
+std::string circumstancesOf(const Record&);
+
+/// Which choices of a set of records are valid. The records outlive it.
 class Standing {
  public:
   explicit Standing(const std::vector<Record>& all);
@@ -37,5 +40,9 @@ class Standing {
 
   std::map<std::string, Group> groups_;
 };
+
+/// Returns the choices that count: of each task on each device the newest valid one, of any toolchain. They
+/// are ordered by device, then by task. The records outlive the result.
+std::vector<const Record*> standingChoices(const std::vector<Record>&);
 
 }  // namespace normc::tune

@@ -99,45 +99,47 @@ class Searching {
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
   }
 
-  /// True if the race leaves it open whether the choice of an earlier tuning still wins: few rounds do not
-  /// take it back.
-  bool mayStillWin(size_t point) const {
-    const auto of = [&](size_t wanted) { return std::ranges::find(outcome_.racers, wanted, &Racer::point); };
-    const auto racer = of(point), byDefault = of(landscape_.byDefault());
-    return point != landscape_.byDefault() && racer != outcome_.racers.end() &&
-           measure::pairedRatio(racer->samples, byDefault->samples).low < 1 - kLeastGain + kHysteresis;
+  /// True if the choice of an earlier tuning is one of these racers and may still win: few rounds do not take
+  /// it back.
+  bool earlierMayWin(const std::vector<Racer>& racers) const {
+    if (!options_.incumbent || options_.incumbent == landscape_.byDefault()) return false;
+    const auto of = [&](size_t wanted) { return std::ranges::find(racers, wanted, &Racer::point); };
+    const auto earlier = of(*options_.incumbent), byDefault = of(landscape_.byDefault());
+    return earlier != racers.end() &&
+           measure::pairedRatio(earlier->samples, byDefault->samples).low < 1 - kLeastGain + kHysteresis;
   }
 
   /// Decides, and confirms the winner. If less than half of its gain is confirmed, and the rest was luck with
   /// addresses, the next one is tried, while time is left. A gain that is only a little too small remains a
-  /// tie: another attempt at the same would decide by chance.
+  /// tie: another attempt at the same would decide by chance. A tie takes an earlier choice back only if that
+  /// one was slower, in the race or when it was confirmed.
   void settle() {
     const double slack = options_.confirmations > 0 ? kSecondLook : 0;
     std::vector<Racer> racers = outcome_.racers;
     for (int winner = 0; winner < kWinners; ++winner) {
       const Decision decision = decide(landscape_, racers, options_.incumbent, slack);
       if (winner == 0) outcome_.decision = decision;
-      if (winner == 0 && decision.tie && options_.incumbent) decides_ &= !mayStillWin(*options_.incumbent);
-      if (decision.tie) return;
+      if (decision.tie) break;
       outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false,
       outcome_.decision.ratio = decision.ratio;
       const double gain = confirm();
-      if (!outcome_.failure.empty() || !outcome_.decision.tie || gain > (1 - decision.ratio.value) / 2)
-        return;
-      if (lab_.stopped() || !mayStart(2, 1)) return;
+      if (!outcome_.failure.empty() || !outcome_.decision.tie) return;
       std::erase_if(racers, [&](const Racer& racer) { return racer.point == decision.chosen; });
+      if (gain > (1 - decision.ratio.value) / 2 || lab_.stopped() || !mayStart(2, 1)) break;
     }
+    decides_ &= !earlierMayWin(racers);
   }
 
   /// The leader was selected because it was in front, so its ratio is biased. It is measured again by new
-  /// processes; only that decides. Returns the gain that they found.
+  /// processes; only that decides. Returns the gain that they found. A race that decides nothing has no
+  /// winner to confirm.
   double confirm() {
     const Decision won = outcome_.decision;
     std::vector<Racer>& pair = outcome_.confirmation;
     pair = {{landscape_.byDefault(), {}}, {won.chosen, {}}};
     Samples each;
     const auto another = [&](int count) {
-      if (lab_.stopped() || count >= options_.mostConfirmations || !mayStart(2, 1)) return false;
+      if (!decides_ || lab_.stopped() || count >= options_.mostConfirmations || !mayStart(2, 1)) return false;
       return count < options_.confirmations || undecided(landscape_, won, each, options_.incumbent);
     };
     for (int i = 0; another(i); ++i) {
@@ -204,14 +206,18 @@ class Searching {
     return rounds;
   }
 
-  /// Removes the schedules that are clearly slower than the leader. The default stays to the end.
+  /// Removes the schedules that are clearly slower than the leader. The default stays to the end, and the
+  /// choice of an earlier tuning until it is clearly slower than the default: the leader may not be
+  /// confirmed.
   void dropSlow() {
     const Racer* leader = &outcome_.racers.front();
     for (const Racer& racer : outcome_.racers)
       if (measure::medianRatio(racer.samples, leader->samples) < 1) leader = &racer;
-    const Samples best = leader->samples;
+    const Samples best = leader->samples,
+                  usual = std::ranges::find(outcome_.racers, landscape_.byDefault(), &Racer::point)->samples;
     std::erase_if(outcome_.racers, [&](const Racer& racer) {
-      return racer.point != landscape_.byDefault() && clearlySlower(racer.samples, best, kBlock);
+      return racer.point != landscape_.byDefault() &&
+             clearlySlower(racer.samples, racer.point == options_.incumbent ? usual : best, kBlock);
     });
   }
 

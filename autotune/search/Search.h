@@ -56,10 +56,11 @@ struct Outcome {
   std::vector<Racer> racers;
   std::vector<Racer> confirmation;  ///< default and winner, which give the decision's ratio; empty: a tie
   bool complete = true;             ///< false: it was stopped; the decision is only the schedule that led
-  bool decided = true;              ///< false: also if the budget ended before a schedule could win or lose
-  bool budgetSpent = false;         ///< it ended because of its budget
-  std::string failure;              ///< the default itself could not be measured: nothing is decided
-  bool interrupted = false;         ///< true if `failure` means that it was stopped before the first results
+  /// false: also if the budget ended before a schedule could win or lose; then the decision is the default
+  bool decided = true;
+  bool budgetSpent = false;  ///< it ended because of its budget
+  std::string failure;       ///< the default itself could not be measured: nothing is decided
+  bool interrupted = false;  ///< true if `failure` means that it was stopped before the first results
   double seconds = 0;
 };
 

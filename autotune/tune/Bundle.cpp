@@ -174,7 +174,7 @@ Setting here(const Shipped& shipped, const BundleRun& run, const std::string& se
     return setting;
   }
   setting.device = thisProcessor(shipped.setting.device.arch);
-  if (setting.task.threads == 0) setting.task.threads = measure::thisMachine().processors;
+  setting.task.threads = measure::thisMachine().threadsFor(setting.task.threads);
   return setting;
 }
 
@@ -270,11 +270,11 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   const auto known = readDatabase(run_.records);
   if (!known) throw std::runtime_error(known.errors()[0].message);
   Found found{.task = setting.task};
-  // A choice without its package is ignored; the packages that exist are measured.
-  if (const auto [choice, point] = choiceOf(landscape, known->records, setting);
-      choice && !run_.fresh && access(pathOf(point).c_str(), R_OK) == 0) {
-    requireOwnPackage(run_.folder, shipped.made[point], shipped.points[point], pathOf(point));
-    found.package = pathOf(point), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
+  const auto [choice, chosen] = choiceOf(landscape, known->records, setting);
+  // A choice without its package is no answer; the packages that exist are measured.
+  if (choice && !run_.fresh && access(pathOf(chosen).c_str(), R_OK) == 0) {
+    requireOwnPackage(run_.folder, shipped.made[chosen], shipped.points[chosen], pathOf(chosen));
+    found.package = pathOf(chosen), found.schedule = choice->schedule, found.conclusion = *choice->conclusion;
     found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
     return found;
   }
@@ -294,6 +294,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
               run_.fresh ? std::map<size_t, Screened>{} : rememberedFrom(landscape, known->records, setting));
   SearchOptions options;
   options.budget = budget, options.progress = run_.progress;
+  if (choice) options.incumbent = chosen;
   const Outcome outcome = search(landscape, lab, options);
   found.candidates = outcome.screened.size();
   for (const Screened& one : outcome.screened) found.rejected += one.status != Status::Ok;
@@ -301,9 +302,13 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   if (outcome.interrupted) found.failure.clear();  // interrupted: the default did not fail
   if (!outcome.complete) return found;
   if (outcome.decided) lab.conclude(outcome);
+  // What is not decided leaves an earlier choice as it was, if that could be raced.
   const Decision& d = outcome.decision;
-  found.package = pathOf(d.chosen), found.schedule = landscape[d.chosen].schedule;
-  found.conclusion = conclusionOf(d);
+  const bool stays =
+      choice && !outcome.decided && std::ranges::count(outcome.racers, chosen, &Racer::point) > 0;
+  const size_t answer = stays ? chosen : d.chosen;
+  found.package = pathOf(answer), found.schedule = landscape[answer].schedule;
+  found.conclusion = stays ? *choice->conclusion : conclusionOf(d);
   for (const Racer& racer : outcome.racers)
     if (racer.point == landscape.byDefault()) found.defaultSeconds = measure::median(racer.samples);
   return found;
@@ -313,8 +318,7 @@ namespace {
 
 std::string lineOn(const Found& found) {
   if (!found.decided)
-    return found.task.text() + ": not decided, the budget ended after " +
-           counted(int64_t(found.candidates), "candidate");
+    return found.task.text() + ": not decided after " + counted(int64_t(found.candidates), "candidate");
   char gain[64] = "the default stays";
   if (found.conclusion.verdict != Verdict::Tie)
     std::snprintf(gain, sizeof gain, "%.2fx the default", 1 / found.conclusion.ratio);

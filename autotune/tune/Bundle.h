@@ -70,7 +70,9 @@ struct Found {
   size_t candidates = 0, rejected = 0;
   bool remembered = false;  ///< read from the records; nothing was measured
   bool complete = true;     ///< false: stopped before a decision; then nothing is chosen
-  bool decided = true;  ///< false: also if the budget ended before one; then the default serves, unrecorded
+  /// false: also if the budget ended before one; then the default serves, unrecorded, or an earlier choice
+  /// that may still win
+  bool decided = true;
   std::string failure;  ///< why the default could not be measured; if set, nothing is chosen
 };
 

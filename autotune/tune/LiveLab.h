@@ -59,7 +59,7 @@ class LiveLab : public Lab {
   /// Writes the decision of a search as a record. With a verdict: the result of measuring a choice again.
   void conclude(const Outcome&, std::optional<Verdict> again = {});
   int64_t disturbed() const { return requests_.disturbed(); }
-  /// True if time is left to wait for a quiet core. If not, disturbed samples were accepted.
+  /// True if no disturbed sample was accepted, for lack of time to wait for a quiet core.
   bool patient() const { return requests_.patient(); }
   const std::optional<BuiltCandidate>& made(size_t point) const { return facts_.at(point).made; }
   const Screened* failed(size_t point) const override {

@@ -156,8 +156,9 @@ std::vector<Samples> Requests::sample(const std::vector<size_t>& points, int fir
     const Json& loops = answer.at("loops");
     const measure::Loops measured{numberIn(loops.at(0), 0, kForever), numberIn(loops.at(1), 0, kForever)};
     const double left = numberIn(answer.at("patience"), -kForever, quiet);
+    const int64_t accepted = countIn(answer.at("accepted"));
     disturbed_ += disturbed, loops_ = measure::fastest(loops_, measured);
-    waited_ += quiet - left, patient_ &= disturbed == 0 || left > 0;
+    waited_ += quiet - left, patient_ &= accepted == 0;
     return samples;
   });
 }

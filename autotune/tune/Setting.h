@@ -43,8 +43,9 @@ struct Setting {
 
 /// Returns the rows to screen for a task on a CPU if fewer than those of the task are out of the caches too:
 /// its tensors together have at least the bytes of the last cache, so that two sets in turn find nothing in
-/// it, and x has 1.5 kLargeBytes, so that kernels take the call for a large one. 0: those of the task.
-/// `spec`: the text of the norm.
+/// it, and x has 1.5 kLargeBytes, so that kernels take the call for a large one. 0: those of the task; always
+/// for `pipeline`, which has one set and reads its output: that of fewer rows would be in the caches. `spec`:
+/// the text of the norm.
 int64_t screeningRows(const Task&, const std::string& spec, int64_t lastCache);
 
 }  // namespace normc::tune

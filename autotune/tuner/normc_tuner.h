@@ -75,10 +75,11 @@ typedef struct normc_tuner_request {
   int64_t segments;      /**< of a problem with three dimensions; 0: 1, all that one with two may have */
   double budget_seconds; /**< for the whole call; 0: 20 */
   const char* policy;    /**< "warm", "cold" or "pipeline", the state of the caches; NULL: "warm" */
-  int32_t threads;       /**< that kernels may use, 65536 at most; 0: all that the process may */
-  int32_t device_id;     /**< of a bundle for CUDA, as the driver counts */
-  int32_t fresh;         /**< 1: measure even if the records hold a choice */
-  int32_t reserved;      /**< 0 */
+  int32_t threads;   /**< that kernels may use, 65536 at most; 0, or more than the process may: all that it
+                      * may */
+  int32_t device_id; /**< of a bundle for CUDA, as the driver counts */
+  int32_t fresh;     /**< 1: measure even if the records hold a choice */
+  int32_t reserved;  /**< 0 */
 } normc_tuner_request;
 
 /** The schedule that was chosen. */
@@ -94,7 +95,8 @@ typedef struct normc_tuner_result {
   int64_t candidates;     /**< that were judged; 0 if nothing was measured */
   int64_t rejected;       /**< of those: wrong, crashed, hung, refused, or the same code as another */
   int32_t won; /**< 0: nothing is faster than the default beyond the noise, or the budget ended before that
-                * was known; the default is chosen, and in the second case a later call measures again */
+                * was known; the default is chosen, and in the second case a later call measures again, unless
+                * the records hold an earlier choice */
   int32_t from_records; /**< 1: chosen by an earlier call; nothing was measured */
 } normc_tuner_result;
 

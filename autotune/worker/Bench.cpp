@@ -241,7 +241,7 @@ Json Bench::sample(const Json& request) {
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
-  const int before = quiet.disturbed(), first = request.value("first", 0),
+  const int disturbed = quiet.disturbed(), accepted = quiet.accepted(), first = request.value("first", 0),
             last = first + request.at("rounds").get<int>();
   std::vector<measure::Samples> samples(runners.size());
   quiet.waitFor(end - measure::secondsNow());
@@ -254,7 +254,8 @@ Json Bench::sample(const Json& request) {
   }
   const measure::Loops best = quiet.best();
   return {{"samples", samples},
-          {"disturbed", quiet.disturbed() - before},
+          {"disturbed", quiet.disturbed() - disturbed},
+          {"accepted", quiet.accepted() - accepted},
           {"loops", {best.waiting, best.filling}},
           {"patience", quiet.patience()}};
 }

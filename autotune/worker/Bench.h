@@ -9,10 +9,10 @@
 //   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
 //   {"do": "gate", "name", "part"}                   -> {"trials", "worst", "failure"}: no failure, no word;
 //                                                    "part": "first", "rest", or "all" trials
-//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "loops",
-//                                                    "patience"}, in turns; "first": the rounds of the race
-//                                                    before these, else 0; "patience": seconds to wait for
-//                                                    a quiet core; "seconds": ends after the last
+//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "accepted",
+//                                                    "loops", "patience"}, in turns; "first": the rounds of
+//                                                    the race before these, else 0; "patience": seconds to
+//                                                    wait for a quiet core; "seconds": ends after the last
 //                                                    round that fits, but one
 //   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers,
 //                                                    measured for "seconds" at most, but once

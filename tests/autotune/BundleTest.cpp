@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 
+#include "autotune/measure/Machine.h"
 #include "autotune/tune/Bundle.h"
 #include "tests/autotune/Wild.h"
 
@@ -85,6 +86,60 @@ TEST_F(Bundle, WhatIsDecidedIsNotMeasuredAgain) {
   again = run(), again.fresh = true;
   EXPECT_EQ(runBundle(again), BundleEnd::Whole);
   EXPECT_GT(readDatabase(folder_ + "/results.jsonl")->counts.records, before);
+}
+
+/// Makes a worker that finds every candidate right. A call takes 1 ms, and `seconds` by the second candidate.
+void writeWorker(const std::string& path, const std::string& seconds) {
+  std::ofstream(path) << "#!/bin/sh\nsecond=" << seconds << R"sh(
+while read -r request; do
+  case $request in
+    *'"do":"task"'*) echo '{"protocol":1}' ;;
+    *'"do":"gate"'*) echo '{"trials":1,"worst":0.5,"failure":""}' ;;
+    *'"do":"sample"'*)
+      rounds=${request##*'"rounds":'}
+      rounds=${rounds%%[!0-9]*}
+      names=${request#*'"names":['}
+      samples=
+      for name in $(echo "${names%%]*}" | tr -d '"' | tr , ' '); do
+        case $name in 0) time=1e-3 ;; *) time=$second ;; esac
+        times=$time
+        for round in $(seq 2 "$rounds"); do times=$times,$time; done
+        samples=$samples,[$times]
+      done
+      echo "{\"samples\":[${samples#,}],\"disturbed\":0,\"accepted\":0,\"loops\":[1,1],\"patience\":0}" ;;
+    *) echo '{}' ;;
+  esac
+done
+)sh";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+}
+
+TEST_F(Bundle, WhatIsMeasuredAfreshKeepsTheChoiceWhereItIsClose) {
+  pack({"right", "slow"});
+  BundleRun told = run();
+  told.worker = folder_ + "/worker", told.budget = 60;
+  const auto chosen = [&](const std::string& seconds) {
+    writeWorker(told.worker, seconds), said_.clear();
+    EXPECT_EQ(runBundle(told), BundleEnd::Whole);
+    return said_.substr(said_.rfind(' ') + 1);
+  };
+  EXPECT_EQ(chosen("0.9e-3"), "slow\n");
+  told.fresh = true;
+  EXPECT_EQ(chosen("0.985e-3"), "slow\n") << "it was chosen, and 1.5 % are enough to keep that";
+  EXPECT_EQ(chosen("0.995e-3"), "right\n");
+  EXPECT_EQ(chosen("0.975e-3"), "right\n") << "the default stayed, and 2.5 % are too little to change that";
+}
+
+TEST_F(Bundle, HasNoMoreThreadsThanThereAreProcessors) {
+  pack({"right"});
+  Json plan = Json::parse(std::ifstream(folder_ + "/plan.json"));
+  plan["tasks"][0]["threads"] = kMostThreads;
+  std::ofstream(folder_ + "/plan.json") << plan;
+  EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
+  const auto database = readDatabase(folder_ + "/results.jsonl");
+  ASSERT_FALSE(database->records.empty());
+  for (const Record& record : database->records)
+    EXPECT_EQ(record.task.threads, measure::thisMachine().processors);
 }
 
 TEST_F(Bundle, EndsWhenItsTimeIsOverAndTheRestIsForTheNextRun) {

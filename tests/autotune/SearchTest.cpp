@@ -1,6 +1,8 @@
 // The search on made-up landscapes, with a clock that only counts: same input, same result.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "autotune/tune/LiveLab.h"
 #include "tests/autotune/Worlds.h"
 
@@ -251,6 +253,62 @@ TEST(Search, AFewNoisyRoundsDoNotTakeBackAnEarlierWin) {
   EXPECT_TRUE(searchIn(worldOf(4, flat, 0.002, 3), options).decided);
   options.incumbent = 0, options.mostRounds = 10;
   EXPECT_TRUE(searchIn(worldOf(4, flat, 0.2, 3), options).decided) << "a tie was a tie before";
+}
+
+TEST(Search, AWinnerOfTooFewRoundsIsNotConfirmed) {
+  const World world = worldOf(4, [](int i, int j) { return i + j ? 0.8e-3 : 1e-3; }, 0.005, 22);
+  struct Late : Replay {
+    using Replay::Replay;
+    double now() override { return Replay::now() + (raced ? 17 : 0); }  // time is left to confirm alone
+    std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+      std::vector<Samples> samples = Replay::race(points, raced ? rounds : 2);
+      raced = true;
+      return samples;
+    }
+    bool raced = false;
+  } lab(world.landscape, world.known);
+  const Outcome outcome = search(world.landscape, lab, {});
+  EXPECT_TRUE(outcome.complete);
+  EXPECT_FALSE(outcome.decided);
+  EXPECT_NE(outcome.decision.leader, 0u);
+  EXPECT_TRUE(outcome.decision.tie);
+  EXPECT_EQ(outcome.decision.chosen, 0u) << "what is not decided is the default";
+  EXPECT_TRUE(outcome.confirmation.empty());
+}
+
+/// One schedule gains less when it is confirmed than in its race.
+struct Disappointing : Replay {
+  using Replay::Replay;
+  std::vector<Samples> race(const std::vector<size_t>& points, int rounds) override {
+    std::vector<Samples> samples = Replay::race(points, rounds);
+    const bool confirms = rounds == SearchOptions().confirmingRounds;
+    for (size_t i = 0; i < points.size(); ++i)
+      if (confirms && points[i] == point)
+        for (double& each : samples[i]) each *= factor;
+    return samples;
+  }
+  size_t point = 0;
+  double factor = 1;
+};
+
+TEST(Search, AnEarlierChoiceIsTakenBackOnlyIfItLostItself) {
+  const std::vector<double> truth{1e-3, 0.985e-3, 0.965e-3, 1.2e-3};
+  const World world = worldOf(2, [&](int i, int j) { return truth[size_t(2 * i + j)]; }, 1e-4, 14);
+  const auto found = [&](size_t earlier, double confirmed) {
+    Disappointing lab(world.landscape, world.known);
+    lab.point = 2, lab.factor = confirmed / truth[2];
+    SearchOptions options;
+    options.incumbent = earlier;
+    Outcome outcome = search(world.landscape, lab, options);
+    EXPECT_TRUE(outcome.complete);
+    EXPECT_TRUE(outcome.decision.tie);
+    return outcome;
+  };
+  const Outcome outcome = found(1, 0.981e-3);
+  EXPECT_FALSE(outcome.decided) << "1.9 % are too little for the leader, and 1.5 % may do for the other";
+  EXPECT_EQ(std::ranges::count(outcome.racers, 1u, &Racer::point), 1)
+      << "it stays in the race, though it is slower than the leader";
+  EXPECT_TRUE(found(2, 0.995e-3).decided) << "half a percent was confirmed";
 }
 
 TEST(Search, ReportsItsProgress) {

@@ -10,9 +10,10 @@ namespace {
 
 constexpr int64_t kLastCache = int64_t(32) << 20;
 
-int64_t screened(const std::string& problem, int64_t rows, int64_t features, int64_t threads = 1) {
+int64_t screened(const std::string& problem, int64_t rows, int64_t features, int64_t threads = 1,
+                 const std::string& policy = "warm") {
   Task task;
-  task.problem = *parseProblemText(problem);
+  task.problem = *parseProblemText(problem), task.policy = policy;
   task.rows = rows, task.features = features, task.threads = threads;
   return screeningRows(task, print(**findNorm("layer_norm")), kLastCache);
 }
@@ -28,6 +29,12 @@ TEST(ScreeningRows, AreTheFewestWhoseTensorsHaveTheBytesOfTheLastCache) {
 
 TEST(ScreeningRows, MakeALargeCall) {
   EXPECT_GE(screened("layer_norm:backward@bf16[*x4096]", 102400, 4096) * 4096 * 2, 12 << 20);
+}
+
+TEST(ScreeningRows, AreThoseOfTheTaskWhereTheOutputIsRead) {
+  EXPECT_GT(screened("layer_norm:forward@f32[*x4096]", 10240, 4096, 1, "cold"), 0);
+  EXPECT_EQ(screened("layer_norm:forward@f32[*x4096]", 10240, 4096, 1, "pipeline"), 0)
+      << "the output of fewer rows would be in the caches";
 }
 
 TEST(ScreeningRows, AreThoseOfTheTaskWhereFewerSaveLittle) {

@@ -314,14 +314,20 @@ TEST_F(Wild, AWorkerThatCannotBeStartedIsNoCandidatesFault) {
   EXPECT_TRUE(readDatabase(journal.path())->records.empty());
 }
 
-/// Returns the error of a lab whose worker gives these answers, a line each.
-std::string saidOf(const std::string& folder, LiveLab::Callbacks callbacks, const Landscape& landscape,
-                   const Setting& where, const std::string& answers) {
-  callbacks.worker = folder + "/worker";
-  std::ofstream(callbacks.worker)
+/// Makes a worker that gives these answers, a line each. Returns its path.
+std::string workerThatAnswers(const std::string& folder, const std::string& answers) {
+  const std::string worker = folder + "/worker";
+  std::ofstream(worker)
       << "#!/bin/sh\nwhile read answer; do read request <&3; echo \"$answer\"; done 3<&0 << END\n"
       << answers << "END\n";
-  std::filesystem::permissions(callbacks.worker, std::filesystem::perms::owner_all);
+  std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
+  return worker;
+}
+
+/// Returns the error of a lab whose worker gives these answers.
+std::string saidOf(const std::string& folder, LiveLab::Callbacks callbacks, const Landscape& landscape,
+                   const Setting& where, const std::string& answers) {
+  callbacks.worker = workerThatAnswers(folder, answers);
   LiveLab lab(landscape, where, callbacks, {});
   try {
     return lab.screen({0}).at(0).reason;
@@ -357,8 +363,8 @@ TEST_F(Wild, ANumberThatNoMeasurementGivesIsTheCandidatesFault) {
   Journal journal(folder_ + "/db.jsonl");
   const std::string begin = "{\"protocol\":1}\n{}\n", gate = R"({"trials":1,"worst":0.5,"failure":""})";
   const auto sample = [](const char* time, const char* disturbed, const char* loop, const char* patience) {
-    return std::string(R"({"disturbed":)") + disturbed + R"(,"loops":[)" + loop + R"(,2],"patience":)" +
-           patience + R"(,"samples":[[)" + time + "],[" + time + "]]}";
+    return std::string(R"({"accepted":0,"disturbed":)") + disturbed + R"(,"loops":[)" + loop +
+           R"(,2],"patience":)" + patience + R"(,"samples":[[)" + time + "],[" + time + "]]}";
   };
   int64_t records = 0;
   const auto expect = [&](const std::string& answers, const std::string& last) {
@@ -380,6 +386,25 @@ TEST_F(Wild, ANumberThatNoMeasurementGivesIsTheCandidatesFault) {
     expect(begin + gate + "\n", sample("1e-4", disturbed, "1", "0"));
   expect(begin + gate + "\n", sample("1e-4", "0", "-1", "0"));
   expect(begin + gate + "\n", sample("1e-4", "0", "1", "1e300"));
+}
+
+TEST_F(Wild, ADisturbedSampleThatCountsIsSaid) {
+  const Landscape landscape = landscapeOf({"right"});
+  const Setting where = setting();
+  const auto patient = [&](const std::string& accepted) {
+    std::string answers = "{\"protocol\":1}\n{}\n{\"trials\":1,\"worst\":0.5,\"failure\":\"\"}\n";
+    for (int round = 0; round < 5; ++round)  // a request each, as long as the length of a round is not known
+      answers += R"({"accepted":)" + accepted +
+                 R"(,"disturbed":0,"loops":[1,2],"patience":0,"samples":[[1e-4],[1e-4]]})"
+                 "\n";
+    LiveLab::Callbacks told = callbacks(landscape);
+    told.worker = workerThatAnswers(folder_, answers);
+    LiveLab lab(landscape, where, told, {});
+    EXPECT_EQ(screenOne(lab, 0).status, Status::Ok);
+    return lab.patient();
+  };
+  EXPECT_TRUE(patient("0"));
+  EXPECT_FALSE(patient("1")) << "its time was over before the core was free";
 }
 
 TEST_F(Wild, AnAnswerThatNestsDeeplyIsNone) {

@@ -62,6 +62,20 @@ TEST_F(RecordsCoverage, ListsTheFeaturesOfEachDeviceAndThoseOfOthersAlone) {
   EXPECT_TRUE(contains(o.out, "4.00x  64,128    32,99  256"));
 }
 
+TEST_F(RecordsCoverage, NormsOfOneNameAreApart) {
+  tune::Record other = choice("old", 64, 32, 0.25);
+  other.task.norm = "another hash";
+  writeRecords({choice("old", 64, 32, 0.5), other, choice("old", 128, 32, 1)});
+  const auto problems = coverage()[0]["problems"];
+  ASSERT_EQ(problems.size(), 2u) << problems;
+  const auto& mine = problems[0]["norm"] == "another hash" ? problems[0] : problems[1];
+  EXPECT_EQ(mine["norm"], "another hash");
+  EXPECT_EQ(mine["tasks"], 1);
+  EXPECT_EQ(mine["features"], nlohmann::json({64}));
+  EXPECT_DOUBLE_EQ(mine["mean_of_wins"], 4);
+  EXPECT_TRUE(contains(normc({"records", "coverage", "db.jsonl"}).out, "[*x*]  another "));
+}
+
 TEST_F(RecordsCoverage, CountsNoChoiceThatAnotherReplacedOrThatFailedSince) {
   const tune::Record first = choice("old", 64, 32, 0.5), second = choice("old", 64, 32, 0.25);
   tune::Record slower = choice("old", 64, 32, 0.25);

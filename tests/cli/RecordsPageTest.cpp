@@ -128,6 +128,18 @@ TEST(RecordsPage, TellsHowManyRowsWereScreened) {
   EXPECT_NE(recordsPage(database).find("They were screened with 16 rows."), std::string::npos);
 }
 
+TEST(RecordsPage, NormsOfOneNameHaveSectionsOfTheirOwn) {
+  tune::Record one = record("resident,rows=1", "screen", 1, 1),
+               other = record("resident,rows=1", "screen", 2, 2);
+  one.task.norm = "a1b2c3d4e5f6", other.task.norm = "b1b2c3d4e5f6";
+  tune::Database database;
+  database.add(tune::lineOf(one) + "\n" + tune::lineOf(other) + "\n");
+  const std::string page = recordsPage(database);
+  EXPECT_EQ(count(page, "<h2>"), 2u) << page;
+  EXPECT_EQ(count(page, "hash of the norm a1b2c3d4;"), 1u);
+  EXPECT_EQ(count(page, "hash of the norm b1b2c3d4;"), 1u);
+}
+
 using ReportVerb = CommandTest;
 
 TEST_F(ReportVerb, WritesThePageAndReplacesNoRecords) {

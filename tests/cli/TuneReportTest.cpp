@@ -51,6 +51,42 @@ TEST(TuneReport, ComparesEachNamedScheduleWithTheDefault) {
   EXPECT_EQ(text(false).find("of the default's time"), std::string::npos);
 }
 
+TEST(TuneReport, ANamedScheduleWithTheCodeOfAnotherSaysOfWhich) {
+  Tuned tuned = tied(true);
+  tuned.landscape = tune::Landscape({{"mlir", "streamed", 1, {0}}, {"mlir", "resident", 1, {1}}}, 0);
+  tuned.outcome.racers = {{0, {1e-5, 1e-5}}};
+  tuned.outcome.screened = {
+      {.point = 1, .status = tune::Status::Duplicate, .reason = "the same code as streamed"}};
+  tuned.named = true;
+  std::ostringstream results, json, talk;
+  Output out(results, talk);
+  report({tuned}, true, "", out);
+  EXPECT_NE(results.str().find("layer_norm:forward@f32[*x768], resident: the same code as streamed\n"),
+            std::string::npos)
+      << results.str();
+  Output program(json, talk);
+  program.json = true;
+  report({tuned}, true, "", program);
+  const Json task = Json::parse(json.str()).at("tasks").at(0);
+  EXPECT_EQ(task.at("duplicates").at(0).at("schedule"), "resident");
+  EXPECT_EQ(task.at("duplicates").at(0).at("reason"), "the same code as streamed");
+}
+
+TEST(TuneReport, WhatALaterTaskFailedOfIsInTheDocument) {
+  const auto text = [](bool json) {
+    std::ostringstream results, talk;
+    Output out(results, talk);
+    out.json = json;
+    report({tied(true)}, true, "", out, {}, {{.message = "the device is gone"}});
+    return results.str();
+  };
+  const Json json = Json::parse(text(true));
+  EXPECT_EQ(json.at("tasks").size(), 1u);
+  EXPECT_EQ(json.at("complete"), false);
+  EXPECT_EQ(json.at("errors").at(0).at("message"), "the device is gone");
+  EXPECT_EQ(text(false).find("interrupted"), std::string::npos) << "the error is said apart";
+}
+
 TEST(TuneReport, WhatWasInterruptedIsNoDecision) {
   const auto text = [](bool complete) {
     Tuned tuned = tied(true);

@@ -2,6 +2,7 @@
 // machine; the output, the records and the errors do not.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "tests/cli/Command.h"
@@ -218,6 +219,47 @@ TEST_F(Tune, AComparisonOfNamedSchedulesChoosesNothing) {
   EXPECT_TRUE(contains(read("db.jsonl"), "\"kind\":\"trial\""));
   EXPECT_FALSE(contains(read("db.jsonl"), "\"kind\":\"choice\""))
       << "what a search chose would give way to it";
+}
+
+TEST_F(Tune, MoreThreadsThanProcessorsAreAsManyAsThoseAre) {
+  const auto shown = [&](const char* threads) {
+    return normc({"tune", "layer_norm:infer@f32[*x64]", "--rows", "32", "--threads", threads, "--dry-run"})
+        .out;
+  };
+  const std::string all = shown("0");
+  EXPECT_TRUE(contains(all, ", warm: "));
+  EXPECT_EQ(shown("65536"), all);
+}
+
+TEST_F(Tune, AScheduleInTwoSpellingsIsOneCandidate) {
+  const auto json =
+      normc(with(kSmall, {"--schedule", "resident,vector=4,rows=2,unroll=2,tile=4,grain=8", "--schedule",
+                          "resident,rows=2,vector=4,unroll=2,tile=4,grain=8", "--dry-run", "--json"}))
+          .json();
+  EXPECT_EQ(json.at("tasks").at(0).at("candidates").size(), 2u) << "and the default";
+}
+
+TEST_F(Tune, AFailureInALaterProblemIsInTheDocumentOfTheEarlierOnes) {
+  namespace fs = std::filesystem;
+  const fs::path programs = fs::path(NORMC_PROGRAM).parent_path(), here = fs::path(folder_) / "bin";
+  fs::create_directories(here);
+  fs::copy_file(programs / "normc", here / "normc");
+  // On 72 features the worker ends like a program whose library is missing.
+  write("bin/normc-worker",
+        "#!/bin/sh\nread -r task\ncase $task in *'\"features\":72,'*) echo gone >&2; exit 127 ;; esac\n"
+        "{ printf '%s\\n' \"$task\"; exec cat; } | '" +
+            (programs / "normc-worker").string() + "'\n");
+  fs::permissions(here / "normc-worker", fs::perms::owner_all);
+  std::vector<std::string> command = with(kSmall, {"--json"});
+  std::replace(command.begin(), command.end(), std::string("64"), std::string("64,72"));
+  const Outcome o = program((here / "normc").string(), command);
+  EXPECT_EQ(o.code, 3) << o.err;
+  EXPECT_TRUE(contains(o.err, "gone"));
+  const auto json = o.json();
+  ASSERT_EQ(json.at("tasks").size(), 1u) << json;
+  EXPECT_EQ(json["tasks"][0]["problem"], "layer_norm:infer@f32[*x64]");
+  EXPECT_EQ(json.at("complete"), false);
+  EXPECT_TRUE(contains(json.at("errors").at(0).at("message"), "gone"));
 }
 
 TEST_F(Tune, ADriverThatIsNotThereIsSaid) {

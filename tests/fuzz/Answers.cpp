@@ -86,8 +86,9 @@ std::vector<std::string> seedsOfAnswers() {
   const std::string start = "task {\"protocol\":1}\nload {}\n";
   const std::string gate = R"(gate {"trials":3,"worst":0.5,"failure":""})"
                            "\n";
-  const std::string sample = R"(sample {"samples":$1e-4,"disturbed":0,"loops":[1e-3,2e-3],"patience":0})"
-                             "\n";
+  const std::string sample =
+      R"(sample {"samples":$1e-4,"disturbed":0,"accepted":0,"loops":[1e-3,2e-3],"patience":0})"
+      "\n";
   return {start + gate + sample + "copy {\"seconds\":1e-4}\n",
           start + R"(gate {"trials":1,"worst":0,"failure":"y[3] is nan"})" + "\n" + sample,
           start + gate + sample + "sample {\"error\":\"out of memory\"}\ncopy {\"error\":\"no\"}\n",

@@ -61,7 +61,7 @@ void PlanFlags::declare(CLI::App& parser) {
       ->allow_extra_args(false)
       ->type_name("NAME=X");
   place.declare(parser);
-  addWhole(parser, "--threads", threads, "At most so many [all]");
+  addWhole(parser, "--threads", threads, "At most so many, and one for each processor [all]");
   parser.add_flag("--keep-denormals", keepDenormals, "Do not take subnormal numbers for zero");
 }
 

@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <map>
 #include <ostream>
+#include <utility>
 
 #include "autotune/records/Standing.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
 #include "tools/normc/RecordFiles.h"
+#include "tools/normc/TaskRecords.h"
 #include "tools/plot/Gnuplot.h"
 
 namespace normc::cli {
@@ -24,26 +26,39 @@ double rate(const Record& choice, const tune::Samples& samples) {
   return samples.empty() ? 0 : elementsOf(choice.task) / measure::median(samples) * 1e-9;
 }
 
-/// The properties that the lines of one picture share: all but the features.
-std::string seriesOf(const tune::Task& task) { return task.problem.head() + ", " + task.policy; }
+/// Returns the hashes that tell norms of one name, and devices, apart.
+std::string hashesOf(const Record& r) {
+  return "norm " + shortHash(r.task.norm) + ", device " + shortHash(r.device.id());
+}
+
+/// The properties that the points of a line share: all but the sizes.
+std::string seriesOf(const Record& r) {
+  return anySizesOf(r.task) + ", " + counted(r.task.threads, "thread") + ", " + r.task.policy + ", " +
+         hashesOf(r);
+}
+
+std::string rowsOf(const tune::Task& task) {
+  return (task.segments > 1 ? counted(task.segments, "segment") + " of " : "") + counted(task.rows, "row");
+}
 
 std::string landscapeScript(const tune::Database& all) {
-  std::map<std::string, std::vector<double>> ratios;
-  for (const Record& r : all.records)
-    if (r.kind == tune::RecordKind::Trial && r.status == tune::Status::Ok && r.stage == "screen" &&
-        !r.samples.empty())
-      ratios[r.task.text()].push_back(measure::median(r.samples) / measure::median(r.reference));
   std::string data, plot;
   int index = 0;
-  for (auto& [task, list] : ratios) {
-    std::sort(list.begin(), list.end());
+  for (const auto& [key, records] : taskRecordsOf(all)) {
+    std::vector<double> ratios;
+    for (const auto& [candidate, times] : timesOf(records, "screen"))
+      ratios.push_back(measure::medianRatio(times.samples, times.reference));
+    if (ratios.empty()) continue;
+    std::sort(ratios.begin(), ratios.end());
     std::string rows;
-    for (size_t i = 0; i < list.size(); ++i)
-      rows += std::to_string(i + 1) + " " + std::to_string(list[i]) + "\n";
+    for (size_t i = 0; i < ratios.size(); ++i)
+      rows += std::to_string(i + 1) + " " + std::to_string(ratios[i]) + "\n";
+    const Record& any = *records.any;
+    const std::string title = any.task.text() + ", " + hashesOf(any) + ", " + toolsOf(any);
     const std::string name = "task" + std::to_string(index++);
     data += block(name, rows);
     plot +=
-        (plot.empty() ? "plot " : ", ") + ("$" + name + " with linespoints title \"" + plain(task) + "\"");
+        (plot.empty() ? "plot " : ", ") + ("$" + name + " with linespoints title \"" + plain(title) + "\"");
   }
   if (plot.empty()) return "";
   return data +
@@ -54,14 +69,14 @@ std::string landscapeScript(const tune::Database& all) {
 }
 
 std::string choicesScript(const tune::Database& all, bool overFeatures) {
-  const tune::Standing standing(all.records);
-  std::map<std::string, std::map<double, std::pair<double, double>>> series;
-  for (const Record& r : all.records)
-    if (r.kind == tune::RecordKind::Choice && standing.reasonRejected(r).empty() && !standing.isSuperseded(r))
-      series[overFeatures ? seriesOf(r.task) + ", " + std::to_string(r.task.totalRows()) + " rows"
-                          : seriesOf(r.task)]
-            [overFeatures ? double(r.task.features) : bytes(r.task.problem.data) * elementsOf(r.task)] = {
-                rate(r, r.reference), rate(r, r.samples)};
+  // Tasks of several shapes have x of the same size.
+  std::map<std::string, std::multimap<double, std::pair<double, double>>> series;
+  for (const Record* r : tune::standingChoices(all.records)) {
+    const tune::Task& task = r->task;
+    const std::string name = seriesOf(*r) + (overFeatures ? ", " + rowsOf(task) : "");
+    const double x = overFeatures ? double(task.features) : bytes(task.problem.data) * elementsOf(task);
+    series[name].emplace(x, std::pair(rate(*r, r->reference), rate(*r, r->samples)));
+  }
   std::string data, plot;
   int index = 0;
   for (const auto& [name, points] : series) {

@@ -11,7 +11,7 @@
 namespace normc::cli {
 
 /// Three pictures, each as SVG and PNG, in a folder: `landscape` (what each candidate took, of the default),
-/// `features` (speed over feature counts, default and chosen), `roofline` (speed over the bytes of a call).
+/// `features` (speed over feature counts, default and chosen), `roofline` (speed over the bytes of x).
 /// Throws where gnuplot is not there, with how to get it.
 ExitCode plotRecords(const tune::Database&, const std::string& folder, const std::vector<NamedFile>& read,
                      Output&);

@@ -7,13 +7,15 @@
 #include <tuple>
 
 #include "autotune/records/Standing.h"
+#include "tools/normc/TaskRecords.h"
 
 namespace normc::cli {
 namespace {
 
-/// A problem of any number of features, under the conditions of a call.
+/// A problem of any sizes, under the conditions of a call. `norm` is the hash that tells norms of one name
+/// apart.
 struct Subject {
-  std::string problem, policy;
+  std::string problem, norm, policy;
   int64_t threads = 1;
   auto operator<=>(const Subject&) const = default;
 };
@@ -31,24 +33,13 @@ struct Place {
   std::map<Subject, Covered> subjects;
 };
 
-Subject subjectOf(const tune::Task& task) {
-  ProblemText problem = task.problem.withoutSizes();
-  problem.features.reset();
-  return {problem.text(), task.policy, task.threads};
-}
+Subject subjectOf(const tune::Task& task) { return {anySizesOf(task), task.norm, task.policy, task.threads}; }
 
-/// Returns the places by the id of their device. Where several toolchains tuned a task, the newest counts.
+/// Returns the places by the id of their device.
 std::map<std::string, Place> placesOf(const tune::Database& all) {
-  const tune::Standing valid(all.records);
-  std::map<std::pair<std::string, std::string>, const tune::Record*> newest;
-  for (const tune::Record& r : all.records) {
-    if (r.kind != tune::RecordKind::Choice || !valid.reasonRejected(r).empty()) continue;
-    const tune::Record*& standing = newest[{r.device.id(), r.task.norm + r.task.text()}];
-    if (!standing || tune::newer(r, *standing)) standing = &r;
-  }
   std::map<std::string, Place> places;
-  for (const auto& [key, r] : newest) {
-    Place& place = places[key.first];
+  for (const tune::Record* r : tune::standingChoices(all.records)) {
+    Place& place = places[r->device.id()];
     place.name = r->device.text();
     Covered& covered = place.subjects[subjectOf(r->task)];
     covered.features.insert(r->task.features), covered.rows.insert(r->task.totalRows());
@@ -88,18 +79,19 @@ ExitCode showCoverage(const tune::Database& all, Output& out) {
   std::string text;
   for (const auto& [id, place] : places) {
     Json problems = Json::array();
-    Table table(
-        {"problem", ">threads", "policy", ">tuned", ">won", ">mean", "features", "rows", "elsewhere alone"});
+    Table table({"problem", "norm", ">threads", "policy", ">tuned", ">won", ">mean", "features", "rows",
+                 "elsewhere alone"});
     for (const auto& [subject, features] : anywhere) {
       const auto found = place.subjects.find(subject);
       const Covered covered = found == place.subjects.end() ? Covered{} : found->second;
       const std::set<int64_t> missing = without(features, covered.features);
       const double mean = covered.won ? std::exp(covered.logOfWins / double(covered.won)) : 1;
-      table.row({subject.problem, std::to_string(subject.threads), subject.policy,
+      table.row({subject.problem, shortHash(subject.norm), std::to_string(subject.threads), subject.policy,
                  std::to_string(covered.tasks.size()), std::to_string(covered.won),
                  covered.won ? digitsText(mean, 3) + "x" : "", listOf(covered.features), listOf(covered.rows),
                  listOf(missing)});
       problems.push_back({{"problem", subject.problem},
+                          {"norm", subject.norm},
                           {"threads", subject.threads},
                           {"policy", subject.policy},
                           {"tasks", covered.tasks.size()},

@@ -7,8 +7,9 @@
 
 namespace normc::cli {
 
-/// Lists, for each device and each problem without its numbers of features, for which features and rows there
-/// is a choice that counts (autotune/records/Standing.h), and which features other devices alone have.
+/// Lists, for each device and each problem without its sizes, for which features and rows there is a choice
+/// that counts (autotune/records/Standing.h), and which features other devices alone have. Norms of one name
+/// are told apart by their hash.
 ExitCode showCoverage(const tune::Database&, Output&);
 
 }  // namespace normc::cli

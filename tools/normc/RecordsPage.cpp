@@ -4,25 +4,17 @@
 #include <ctime>
 #include <map>
 #include <ostream>
-#include <set>
-#include <utility>
 
 #include "autotune/records/Standing.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Page.h"
 #include "tools/normc/RecordFiles.h"
+#include "tools/normc/TaskRecords.h"
 
 namespace normc::cli {
 namespace {
 
 using tune::Record;
-using tune::Samples;
-
-/// The records of one task on one device with one toolchain.
-struct Problem {
-  const Record* any = nullptr;
-  std::vector<const Record*> trials, choices;
-};
 
 /// Returns the day of a stamp, in UTC.
 std::string dayOf(int64_t stamp) {
@@ -33,8 +25,6 @@ std::string dayOf(int64_t stamp) {
   return text;
 }
 
-std::string nameOf(const Record& r) { return r.generator + ":" + r.schedule; }
-
 std::string machineOf(const tune::Device& device) {
   std::string text = device.text();
   for (const auto& [fact, value] : device.facts) {
@@ -44,25 +34,8 @@ std::string machineOf(const tune::Device& device) {
   return text;
 }
 
-std::string toolsOf(const Record& r) {
-  std::string text;
-  for (const auto& [tool, version] : r.toolchain) text += (text.empty() ? "" : ", ") + tool + " " + version;
-  return text;
-}
-
-std::map<std::string, Problem> problemsOf(const tune::Database& all) {
-  std::map<std::string, Problem> problems;
-  for (const Record& r : all.records) {
-    if (r.kind == tune::RecordKind::Verify) continue;
-    Problem& one = problems[r.task.text() + "\n" + r.device.id() + "\n" + toolsOf(r)];
-    one.any = &r;
-    (r.kind == tune::RecordKind::Choice ? one.choices : one.trials).push_back(&r);
-  }
-  return problems;
-}
-
 /// Returns the choice that counts; null if there is none.
-const Record* standingOf(const Problem& problem, const tune::Standing& standing) {
+const Record* standingOf(const TaskRecords& problem, const tune::Standing& standing) {
   const Record* best = nullptr;
   for (const Record* choice : problem.choices)
     if (standing.reasonRejected(*choice).empty() && (!best || tune::newer(*choice, *best))) best = choice;
@@ -70,17 +43,10 @@ const Record* standingOf(const Problem& problem, const tune::Standing& standing)
 }
 
 /// Returns the candidates of a stage with the median of all their samples, the fastest first.
-std::vector<Mark> marksOf(const Problem& problem, const std::string& stage, const Record* chosen) {
-  std::map<std::string, std::pair<Samples, Samples>> samples;
-  for (const Record* r : problem.trials) {
-    if (r->stage != stage || r->status != tune::Status::Ok || r->samples.empty()) continue;
-    auto& [ours, theirs] = samples[nameOf(*r)];
-    ours.insert(ours.end(), r->samples.begin(), r->samples.end());
-    theirs.insert(theirs.end(), r->reference.begin(), r->reference.end());
-  }
+std::vector<Mark> marksOf(const TaskRecords& problem, const std::string& stage, const Record* chosen) {
   std::vector<Mark> marks;
-  for (const auto& [name, pair] : samples) {
-    const measure::Ratio ratio = measure::pairedRatio(pair.first, pair.second);
+  for (const auto& [name, times] : timesOf(problem, stage)) {
+    const measure::Ratio ratio = measure::pairedRatio(times.samples, times.reference);
     marks.push_back({ratio.value, ratio.low, ratio.high, name, chosen && name == nameOf(*chosen)});
   }
   std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
@@ -99,7 +65,7 @@ std::string choiceText(const Record& choice) {
 }
 
 /// Returns what was rejected and why, and a line about candidates with the code of another one.
-std::string rejectedText(const Problem& problem) {
+std::string rejectedText(const TaskRecords& problem) {
   std::map<std::string, const Record*> newest;
   for (const Record* r : problem.trials)
     if (const Record*& last = newest[nameOf(*r)]; !last || tune::newer(*r, *last)) last = r;
@@ -119,18 +85,19 @@ std::string rejectedText(const Problem& problem) {
   return text;
 }
 
-std::string sectionOf(const Problem& problem, const tune::Standing& standing) {
+std::string sectionOf(const TaskRecords& problem, const tune::Standing& standing) {
   const Record& any = *problem.any;
   int64_t stamp = 0, screenedRows = 0;
   for (const Record* r : problem.trials)
     stamp = std::max(stamp, r->stamp), screenedRows = std::max(screenedRows, r->screenedRows);
   for (const Record* r : problem.choices) stamp = std::max(stamp, r->stamp);
   const Record* chosen = standingOf(problem, standing);
-  std::string text =
-      element("h2", escaped(any.task.text())) +
-      element("p", escaped(machineOf(any.device) + "; " + toolsOf(any) + "; measured on " + dayOf(stamp)),
-              "class=\"faint\"") +
-      element("p", chosen ? choiceText(*chosen) : "Nothing is decided.");
+  std::string text = element("h2", escaped(any.task.text())) +
+                     element("p",
+                             escaped(machineOf(any.device) + "; " + toolsOf(any) + "; hash of the norm " +
+                                     shortHash(any.task.norm) + "; measured on " + dayOf(stamp)),
+                             "class=\"faint\"") +
+                     element("p", chosen ? choiceText(*chosen) : "Nothing is decided.");
   if (const auto marks = marksOf(problem, "screen", chosen); !marks.empty())
     text += element("h3", "Candidates") + landscapePicture(marks);
   if (screenedRows)
@@ -143,7 +110,7 @@ std::string sectionOf(const Problem& problem, const tune::Standing& standing) {
 }  // namespace
 
 std::string recordsPage(const tune::Database& all) {
-  const std::map<std::string, Problem> problems = problemsOf(all);
+  const std::map<std::string, TaskRecords> problems = taskRecordsOf(all);
   if (problems.empty()) return "";
   std::string body =
       element("h1", "Tuning") +

@@ -1,5 +1,7 @@
 #include "tools/normc/TuneLandscape.h"
 
+#include <algorithm>
+
 #include "autotune/candidates/Space.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Values.h"
@@ -36,7 +38,10 @@ tune::Landscape onlyThese(const TuneTask& t, const tune::Hardware& hardware, con
     if (reason && illegal == Illegal::Refused)
       throw usage("the schedule does not fit " + t.problem.text() + " for " + target.name().str() + ": " +
                   *reason);
-    if (target.generator() == points[0].generator && schedule->text() == points[0].schedule) continue;
+    const auto isSame = [&](const tune::Point& other) {
+      return target.generator() == other.generator && schedule->text() == other.schedule;
+    };
+    if (std::ranges::any_of(points, isSame)) continue;
     // An illegal schedule has no estimate: it is kept so that its reason can be told.
     const double predicted = reason ? points[0].predicted : schedule->predict(hardware.workloadOf(t.task));
     points.push_back({target.generator().str(), schedule->text(), predicted, {0, int(points.size())}});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "tools/normc/Failure.h"
+
 namespace normc::cli {
 namespace {
 
@@ -75,13 +77,16 @@ Json jsonOf(const Tuned& t) {
                      {"rounds", racer.samples.size()}});
   }
   json["raced"] = raced;
-  Json rejected = Json::array();
-  for (const Screened& one : t.outcome.screened)
+  Json rejected = Json::array(), duplicates = Json::array();
+  for (const Screened& one : t.outcome.screened) {
+    const std::string& schedule = t.landscape[one.point].schedule;
     if (isFailure(one.status))
-      rejected.push_back({{"schedule", t.landscape[one.point].schedule},
-                          {"status", tune::name(one.status)},
-                          {"reason", one.reason}});
-  json["rejected"] = rejected;
+      rejected.push_back(
+          {{"schedule", schedule}, {"status", tune::name(one.status)}, {"reason", one.reason}});
+    if (one.status == Status::Duplicate)
+      duplicates.push_back({{"schedule", schedule}, {"reason", one.reason}});
+  }
+  json["rejected"] = rejected, json["duplicates"] = duplicates;
   return json;
 }
 
@@ -97,19 +102,22 @@ std::string reproducing(const Tuned& t, const tune::Point& point) {
          (point.generator == usual ? "" : point.generator + ":") + point.schedule + "'";
 }
 
-/// Prints a line for each schedule that was named and raced.
+/// Prints a line for each schedule that was named and raced, or that has the code of another one.
 void printNamed(const std::vector<Tuned>& results, Output& out) {
   for (const Tuned& t : results) {
     if (!t.named) continue;
+    const auto nameOf = [&](size_t point) {
+      return "\n" + t.task.problem.text() + ", " + t.landscape[point].schedule + ": ";
+    };
     for (const tune::Racer& racer : t.outcome.racers) {
       if (racer.point == t.landscape.byDefault() || racer.samples.empty()) continue;
       const measure::Ratio ratio = measure::pairedRatio(racer.samples, t.defaultSamples);
-      out.results() << "\n"
-                    << t.task.problem.text() << ", " << t.landscape[racer.point].schedule << ": "
-                    << digitsText(ratio.value, 3) << " [" << digitsText(ratio.low, 3) << ", "
-                    << digitsText(ratio.high, 3) << "] of the default's time, "
+      out.results() << nameOf(racer.point) << digitsText(ratio.value, 3) << " [" << digitsText(ratio.low, 3)
+                    << ", " << digitsText(ratio.high, 3) << "] of the default's time, "
                     << counted(int64_t(racer.samples.size()), "round") << "\n";
     }
+    for (const Screened& one : t.outcome.screened)
+      if (one.status == Status::Duplicate) out.results() << nameOf(one.point) << shortOf(one.reason) << "\n";
   }
 }
 
@@ -143,13 +151,17 @@ std::string shortOf(const std::string& reason) {
 }
 
 void report(const std::vector<Tuned>& results, bool whole, const std::string& records, Output& out,
-            const std::vector<tune::Task>& undone) {
+            const std::vector<tune::Task>& undone, const std::vector<Diagnostic>& errors) {
   if (out.json) {
     Json tasks = Json::array(), left = Json::array();
     for (const Tuned& t : results) tasks.push_back(jsonOf(t));
     for (const tune::Task& task : undone) left.push_back(task.text());
-    out.result(
-        {{"tasks", tasks}, {"complete", whole && undone.empty()}, {"undone", left}, {"records", records}});
+    Json json = {{"tasks", tasks},
+                 {"complete", whole && undone.empty() && errors.empty()},
+                 {"undone", left},
+                 {"records", records}};
+    if (!errors.empty()) json["errors"] = jsonOf(errors);
+    out.result(json);
     return;
   }
   Table table(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autotune/search/Search.h"
+#include "dsl/Result.h"
 #include "tools/normc/Output.h"
 
 namespace normc::cli {
@@ -27,9 +28,10 @@ struct Tuned {
 std::string shortOf(const std::string& reason);
 
 /// The closing table, what was rejected and why, and where the records are. `whole`: it was not interrupted.
-/// `undone`: the tasks that were not begun when the total time was over.
+/// `undone`: the tasks that were not begun when the total time was over. `errors`: what ended it in a later
+/// task; with --json they are a part of the document.
 void report(const std::vector<Tuned>&, bool whole, const std::string& records, Output&,
-            const std::vector<tune::Task>& undone = {});
+            const std::vector<tune::Task>& undone = {}, const std::vector<Diagnostic>& errors = {});
 
 /// Returns the candidates of a task that a dry run shows.
 enum class Shown { All, Seeds };

@@ -70,8 +70,8 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
                 "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
   for (const std::string& policy : flags.policies)
     wordOf("--policy", policy, {measure::kPolicyNames.begin(), measure::kPolicyNames.end()});
-  if (threads > tune::kMostThreads)
-    throw usage("--threads is '" + std::to_string(threads) + "'; it must be " +
+  if (flags.threads > tune::kMostThreads)
+    throw usage("--threads is '" + std::to_string(flags.threads) + "'; it must be " +
                 std::to_string(tune::kMostThreads) + " or less");
   const auto [part, parts] = shardOf(flags.shard);
   std::vector<TuneTask> tasks;

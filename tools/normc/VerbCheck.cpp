@@ -41,6 +41,16 @@ std::vector<size_t> kernelsToCheck(const PackageFile& file, const std::optional<
   return list;
 }
 
+/// Fails if a kernel needs more memory than there is, before the first one is judged.
+void requireMemoryFor(const PackageFile& file, const std::vector<size_t>& list,
+                      const std::optional<Problem>& wanted) {
+  for (const size_t kernel : list) {
+    const Problem problem = valueOf(file.problem(file.kernels()[kernel].problem), ExitCode::Usage);
+    if (const auto features = problem.features ? problem.features : wanted ? wanted->features : std::nullopt)
+      requireMemory("a check of " + counted(*features, "feature"), gate::bytesOfTrials(problem, *features));
+  }
+}
+
 std::string resultOf(const KernelVerdict& v) {
   if (!v.skipped.empty()) return "not run: " + v.skipped;
   if (v.failed) return "WRONG in " + std::to_string(v.failed) + " of " + std::to_string(v.trials);
@@ -125,6 +135,7 @@ ExitCode checkPackage(const CheckFlags& flags, Output& out) {
   std::optional<std::string> emulator;
   if (flags.emulate) emulator = valueOf(check::emulatorLibrary(), ExitCode::Refused);
   Checker checker(file, place.cuda(), emulator);
+  requireMemoryFor(file, list, wanted);
 
   std::vector<KernelVerdict> verdicts;
   Counts counts;
@@ -134,11 +145,6 @@ ExitCode checkPackage(const CheckFlags& flags, Output& out) {
     for (const size_t kernel : list) {
       if (interrupt.requested()) break;
       progress.step(int64_t(verdicts.size()), file.kernels()[kernel].problem);
-      const Problem problem = valueOf(file.problem(file.kernels()[kernel].problem), ExitCode::Usage);
-      if (const auto features = problem.features ? problem.features
-                                : wanted         ? wanted->features
-                                                 : std::nullopt)
-        requireMemory("a check of " + counted(*features, "feature"), gate::bytesOfTrials(problem, *features));
       KernelVerdict verdict =
           valueOf(checker.check(kernel, {.features = wanted ? wanted->features : std::nullopt,
                                          .stop = [&] { return interrupt.requested(); }}),

@@ -26,7 +26,7 @@ using codegen::Job;
 struct CompileFlags {
   RequestFlags request;
   std::vector<std::string> targets{"host"}, printAfter, ptxas;
-  std::string schedule, emit, output, records, generator = "mlir";
+  std::string schedule, emit, output, records, generator;
   int64_t threads = 0;
   bool ptxOnly = false;
 };
@@ -55,9 +55,16 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   if (flags.request.inputs.empty())
     throw usage("normc compile needs a norm",
                 "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
+  if (!flags.records.empty() && !flags.schedule.empty())
+    throw usage("--records and --schedule exclude each other",
+                "--records chooses a schedule for each kernel, --schedule is one for all");
+  if (!flags.records.empty() && !flags.generator.empty())
+    throw usage("--records and --generator exclude each other",
+                "a record names the generator of its schedule");
   const std::vector<Problem> problems = problemsOf(flags.request);
   std::vector<codegen::TargetPtr> targets;
-  const std::string generator = wordOf("--generator", flags.generator, {"mlir", "halide", "both"});
+  const std::string generator =
+      flags.generator.empty() ? "mlir" : wordOf("--generator", flags.generator, {"mlir", "halide", "both"});
   for (const std::string& name : flags.targets) {
     for (const codegen::TargetPtr& target : targetsOf(name, generator)) {
       const auto same = [&](const codegen::TargetPtr& other) {
@@ -67,9 +74,6 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
     }
   }
 
-  if (!flags.records.empty() && !flags.schedule.empty())
-    throw usage("--records and --schedule exclude each other",
-                "--records chooses a schedule for each kernel, --schedule is one for all");
   std::optional<tune::Database> records;
   if (!flags.records.empty()) {
     records = valueOf(tune::readDatabase(flags.records), ExitCode::Refused);
@@ -302,7 +306,9 @@ Action declareCompile(CLI::App& parser) {
       ->type_name("NAME");
   parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
       ->type_name("TEXT");
-  parser.add_option("--records", flags->records, "What normc tune measured: chooses the schedules")
+  parser
+      .add_option("--records", flags->records,
+                  "What normc tune measured: chooses the schedules, of either generator")
       ->type_name("FILE");
   parser
       .add_option("--emit", flags->emit,

@@ -89,7 +89,6 @@ Call callOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
   if (const std::string why = tune::whyTooLarge("a call of " + size, 1, rows, extents.features); !why.empty())
     throw usage(why);
   const measure::Machine machine = measure::thisMachine();
-  if (threads == 0) threads = machine.processors;
 
   try {
     planned.callOf(host::Plan::sizes(1, rows, extents.features));
@@ -99,7 +98,7 @@ Call callOf(Planned& planned, int64_t rows, int64_t features, int64_t threads) {
   }
   requireMemory("a call on " + counted(rows, "row") + " with a copy beside it",
                 2 * measure::Buffers::bytesOfSet(problem, extents));
-  return {std::move(problem), extents, machine, threads};
+  return {std::move(problem), extents, machine, machine.threadsFor(threads)};
 }
 
 CallTime timeOf(Planned& planned, const Call& call) {

@@ -157,7 +157,7 @@ Action declareRecords(CLI::App& parser) {
       ->type_name("");
   parser
       .add_option("-o,--output", flags->output,
-                  "Of merge: the file to write; of plot: the folder; of report: the page")
+                  "Of merge: the file to write; of plot: the folder [.]; of report: the page")
       ->type_name("FILE");
   addList(parser, "--norm", flags->norms, "Of verify: .norm files of norms that are not built in");
   parser

@@ -48,6 +48,17 @@ std::string shellWord(const std::string& text) {
   return word + "'";
 }
 
+/// Returns the errors of the exception that is handled now.
+std::vector<Diagnostic> errorsNow() {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    return failure.diagnostics();
+  } catch (const std::exception& error) {
+    return {{.message = error.what()}};
+  }
+}
+
 class Tuning {
  public:
   Tuning(const TuneFlags& flags, Output& out)
@@ -61,10 +72,7 @@ class Tuning {
         !flags.dryRun && !place_.onCuda() && !tune::runsHere(name))
       throw usage("code for " + name + " cannot be measured on this processor, which has " + normc_cpu_isa(),
                   "--dry-run shows its candidates");
-    const int64_t threads = place_.onCuda() ? 1
-                            : flags.threads ? flags.threads
-                                            : hardware_.machine.processors;
-    tasks_ = tasksOf(flags, threads);
+    tasks_ = tasksOf(flags, place_.onCuda() ? 1 : hardware_.machine.threadsFor(flags.threads));
     if (!flags.records.empty()) openRecords();
   }
 
@@ -82,7 +90,7 @@ class Tuning {
         results.push_back(tune(task, budget, results.size(), interrupt, progress));
       } catch (...) {  // what was measured before is not lost
         progress.clear();
-        if (!results.empty()) report(results, /*whole=*/true, flags_.records, out_, {});
+        if (!results.empty()) report(results, /*whole=*/true, flags_.records, out_, {}, errorsNow());
         throw;
       }
     }
@@ -283,7 +291,7 @@ Action declareTune(CLI::App& parser) {
   parser.add_option("--shard", flags->shard, "Part i of n of the problems, for many machines")
       ->type_name("i/n");
   addWhole(parser, "--segments", flags->segments, "Segments, where there are three dimensions [8]", 1);
-  addWhole(parser, "--threads", flags->threads, "That kernels may use [all]");
+  addWhole(parser, "--threads", flags->threads, "That kernels may use, one for each processor at most [all]");
   addWhole(parser, "--seed", flags->seed, "Of the candidates that are drawn at random [1]");
   parser.add_option("-o,--output", flags->output, "Of export: the folder to make")->type_name("FOLDER");
   addWhole(parser, "--candidates", flags->candidates, "Of export: how many to pack for each problem [48]", 1);
