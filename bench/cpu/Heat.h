@@ -17,7 +17,7 @@ struct HeatPlan {
   DType data = DType::F32;
   Shape shape;
   int threads = 1;
-  std::string place;  ///< "in cache", "in memory", "as given"
+  std::string place;  ///< "in cache", "in memory", "128 rows"
 
   int64_t tensorBytes() const { return shape.elements() * bytes(data); }
   /// "forward f32, 128 x 768, in cache, 1 thread"

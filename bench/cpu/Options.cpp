@@ -80,8 +80,8 @@ Shape Options::shapeOf(int64_t rows, int64_t features, bool segmented) const {
   return {std::max<int64_t>(1, rows / each), std::min(rows, each), features, layout};
 }
 
-const char* Rows::place() const {
-  return kind == Cache ? "in cache" : kind == Memory ? "in memory" : "as given";
+std::string Rows::place() const {
+  return kind == Cache ? "in cache" : kind == Memory ? "in memory" : std::to_string(count) + " rows";
 }
 
 namespace {

@@ -21,8 +21,8 @@ struct Rows {
   /// Rows in all. In cache: a tensor fills a quarter of the second-level cache. In memory: four times the
   /// last-level cache, but not more than 2 GiB or a tenth of the memory that is free.
   int64_t of(int64_t features, DType, const Machine&) const;
-  /// "in cache", "in memory", "as given".
-  const char* place() const;
+  /// "in cache", "in memory", "128 rows".
+  std::string place() const;
 };
 
 struct Options {

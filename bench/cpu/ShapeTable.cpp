@@ -23,7 +23,7 @@ std::vector<Line> linesOf(const std::vector<Heat>& heats, Runner peer) {
       const std::string problem =
           ProblemText{.norm = ours.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
       const std::string head =
-          format("%-36s %-9s %2d", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads);
+          format("%-36s %-12s %2d", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads);
       auto at = std::ranges::find(lines, head, &Line::head);
       if (at == lines.end()) at = lines.insert(at, Line{head, {}});
       at->pairs[heat.plan.shape.features] = {ours.samples, other->samples};
@@ -41,7 +41,7 @@ std::string shapeTable(const std::vector<Heat>& heats, Runner peer) {
   for (const Line& line : lines)
     for (const auto& [count, pair] : line.pairs) features.insert(count);
   std::string result =
-      format("Time of normc over %s, by features:\n  %-36s %-9s %2s", name(peer), "problem", "place", "T");
+      format("Time of normc over %s, by features:\n  %-36s %-12s %2s", name(peer), "problem", "place", "T");
   for (const int64_t count : features) result += format(" %6lld", static_cast<long long>(count));
   result += "  mean\n";
   for (const Line& line : lines) {

@@ -122,7 +122,7 @@ std::string summary(const std::vector<Heat>& heats) {
         const std::string problem =
             ProblemText{.norm = e.norm, .entry = heat.plan.entry, .data = heat.plan.data}.head();
         const std::string key =
-            format("%-36s %-10s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
+            format("%-36s %-12s %2d %-8s / %-8s", problem.c_str(), heat.plan.place.c_str(), heat.plan.threads,
                    heat.plan.threads == 1 ? "thread" : "threads", name(peer));
         if (!pairs.count(key)) order.push_back(key);
         pairs[key].emplace_back(e.samples, other->samples);

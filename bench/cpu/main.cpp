@@ -17,7 +17,6 @@
 #include "bench/cpu/Options.h"
 #include "bench/cpu/Pictures.h"
 #include "bench/cpu/Report.h"
-#include "bench/cpu/ShapeTable.h"
 #include "bench/cpu/Table.h"
 #include "bench/kit/Text.h"
 #include "codegen/targets/halide/HalideTarget.h"
@@ -119,6 +118,16 @@ void requireOwnJson(const Options& options) {
     throw std::runtime_error("cannot write " + file + ": " + std::strerror(errno));
 }
 
+/// Prints the tables over all heats, and writes the files that were asked for, the one with the samples
+/// first.
+void finish(const Options& options, const std::vector<Heat>& heats, const Machine& machine,
+            const std::vector<std::string>& peers) {
+  std::printf("\n%s", tablesOfAll(heats, options.cliffs).c_str());
+  if (!options.jsonFile.empty()) writeText(options.jsonFile, toJson(heats, machine, peers).dump(1) + "\n");
+  if (!options.reportFolder.empty())
+    writeReport(options.reportFolder, options.command, heats, machine, peers, options.cliffs);
+}
+
 bool hasRun(const Heat& heat) {
   return std::ranges::any_of(heat.entrants, [](const Entrant& e) { return !e.samples.empty(); });
 }
@@ -129,6 +138,7 @@ void run(const Options& options, const Machine& machine) {
     return;
   }
   requireOwnJson(options);
+  if (!options.reportFolder.empty()) makeReportFolder(options.reportFolder);
   std::printf("%s\n", machine.text().c_str());
   std::vector<std::string> peers;
   std::optional<TorchPeer> torch;
@@ -151,24 +161,28 @@ void run(const Options& options, const Machine& machine) {
   const OtherKernels others{halide ? &*halide : nullptr, before ? &*before : nullptr};
 
   std::vector<Heat> heats;
-  for (const Rows& rows : options.rows)
-    for (const Family& family : families)
-      for (int threads : options.threads) {
-        const int64_t count = rows.of(family.features, family.data, machine);
-        const HeatPlan plan{family.entry, family.data,
-                            options.shapeOf(count, family.features, family.segmented), threads, rows.place()};
-        Heat heat = runHeat(plan, family.problems, kernels, others, options.oneDnn, torch ? &*torch : nullptr,
-                            options.race);
-        heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());
-        std::printf("\n%s", table(heat).c_str());
-        std::fflush(stdout);
-        heats.push_back(std::move(heat));
-      }
-  std::printf("\n%s%s%s%s", summary(heats).c_str(), shapeTables(heats).c_str(),
-              options.cliffs ? cliffs(heats).c_str() : "", notRun(heats).c_str());
-  if (!options.reportFolder.empty())
-    writeReport(options.reportFolder, options.command, heats, machine, peers);
-  if (!options.jsonFile.empty()) writeText(options.jsonFile, toJson(heats, machine, peers).dump(1) + "\n");
+  const auto raceOne = [&](const Rows& rows, const Family& family, int threads) {
+    const int64_t count = rows.of(family.features, family.data, machine);
+    const HeatPlan plan{family.entry, family.data, options.shapeOf(count, family.features, family.segmented),
+                        threads, rows.place()};
+    Heat heat = runHeat(plan, family.problems, kernels, others, options.oneDnn, torch ? &*torch : nullptr,
+                        options.race);
+    heat.notRun.insert(heat.notRun.end(), family.notRun.begin(), family.notRun.end());
+    std::printf("\n%s", table(heat).c_str());
+    std::fflush(stdout);
+    heats.push_back(std::move(heat));
+  };
+  try {
+    for (const Rows& rows : options.rows)
+      for (const Family& family : families)
+        for (int threads : options.threads) raceOne(rows, family, threads);
+  } catch (const std::exception& error) {
+    if (heats.empty()) throw;
+    heats.back().notRun.push_back("all behind " + heats.back().plan.text() + ", since " + error.what());
+    finish(options, heats, machine, peers);
+    throw;
+  }
+  finish(options, heats, machine, peers);
   if (std::ranges::none_of(heats, hasRun)) throw std::runtime_error("nothing ran; the reasons stand above");
 }
 

@@ -136,7 +136,8 @@ std::string benches(const std::vector<Json>& records) {
       "or triad (backward) of the same tensors would take for these bytes, over what the kernel took. "
       "roof/ours: time of\n"
       "that copy or triad over the kernel's: 1.00 is as fast as reading each input and writing each output "
-      "once. tuned: the kernel that tuning chose for this size, and how many times as fast as the default it "
+      "once; of a norm of a residual stream, whose calls move four tensors, 0.50 forward and 0.75 backward. "
+      "tuned: the kernel that tuning chose for this size, and how many times as fast as the default it "
       "is.\n\n";
   text += summary(ours);
   text +=
@@ -167,10 +168,11 @@ std::string host(const std::vector<Json>& records) {
 }
 
 std::string remarks(const std::vector<Json>& records) {
-  std::string text;
+  std::map<std::string, std::string> last;
   for (const Json& r : records)
-    if (r.value("kind", "") == "peer")
-      text += "\n" + r.value("who", "?") + ": " + r.value("version", r.value("error", "?")) + "\n";
+    if (r.value("kind", "") == "peer") last[r.value("who", "?")] = r.value("version", r.value("error", "?"));
+  std::string text;
+  for (const auto& [who, version] : last) text += "\n" + who + ": " + version + "\n";
   return text.empty() ? "" : "\n## Others\n" + text;
 }
 

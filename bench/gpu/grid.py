@@ -103,7 +103,8 @@ def bundle(arguments, problem):
     of_rows = norm not in ("batch_norm", "power_norm", "power_norm_v")
     make = (schedules(int(features), data, entry == "backward") if of_rows
             else streams(int(features), data, int(norm != "power_norm")))
-    folder = arguments.folder / f"{norm}-{entry}-{data}-{features}-{arguments.elements}"
+    options = re.sub(r"\W+", "-", problem.partition("]")[2]).rstrip("-")
+    folder = arguments.folder / f"{norm}-{entry}-{data}-{features}-{arguments.elements}{options}"
     command = [arguments.normc, "tune", "export", problem, "--policy", "cold", "--target", "sm_90",
                "--elements", str(arguments.elements), "-o", str(folder)]
     wanted = {name: set(values.split(",")) for name, values in (knob.split("=") for knob in arguments.knob)}

@@ -128,8 +128,8 @@ int test(const Flags& flags) {
     bench::writeText(flags.records, summary.dump() + "\n");  // a line, as table reads it
   std::printf("%s\n", summary.dump().c_str());
   if (end == TestEnd::DeviceLost) return kDeviceLost;
-  if (end == TestEnd::Stopped) return kMore;
-  return summary.at("trials_failed") == 0 ? kOk : kFailed;
+  if (summary.at("trials_failed") != 0) return kFailed;
+  return end == TestEnd::Stopped ? kMore : kOk;
 }
 
 bool wentWrong(const Json& record) { return record.contains("error") || record.contains("wrong"); }
@@ -156,7 +156,7 @@ int bench(const Flags& flags) {
   const gate::CudaDevice device = flags.open();
   benchAll(device, kernels, allShapes(flags.quick), before, options);
   if (!device.alive()) return kDeviceLost;
-  return flags.stop()() ? kMore : failed ? kFailed : kOk;
+  return failed ? kFailed : flags.stop()() ? kMore : kOk;
 }
 
 int sweep(const Flags& flags) {

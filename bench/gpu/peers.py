@@ -25,6 +25,7 @@ import collections
 import functools
 import json
 import math
+import pathlib
 import random
 import re
 import signal
@@ -46,6 +47,15 @@ def shapes_of(file):
         if match:
             norm, entry, dtype, rows, features = match.groups()
             yield line.strip(), norm, entry, dtype, int(rows), int(features)
+
+
+def records_of(text):
+    """The records of a file's text. A line that was cut off is left out."""
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            pass
 
 
 def interval(samples):
@@ -341,12 +351,13 @@ def main():
     signal.signal(signal.SIGALRM, out_of_time)
     signal.setitimer(signal.ITIMER_REAL, options.seconds + 3)
 
-    try:
-        before = [json.loads(line) for line in open(options.out)]
-    except FileNotFoundError:
-        before = []
+    path = pathlib.Path(options.out)
+    text = path.read_text() if path.exists() else ""
+    before = list(records_of(text))
     done = {(record.get("who"), record.get("shape")) for record in before}
-    with open(options.out, "a") as out:
+    with path.open("a") as out:
+        if text and not text.endswith("\n"):
+            out.write("\n")  # behind the line that was cut off
         try:
             import torch
             if not torch.cuda.is_available():
@@ -358,9 +369,9 @@ def main():
         if options.warm:
             part, parts = map(int, options.warm.split("/"))
             return bench.warm(list(shapes_of(options.shapes))[part::parts])
-        if not before:
-            bench.record(kind="peer", who="PyTorch", version=torch.__version__,
-                         cudnn=torch.backends.cudnn.version())
+        versions = dict(kind="peer", who="PyTorch", version=str(torch.__version__), cudnn=torch.backends.cudnn.version())
+        if [record for record in before if record.get("kind") == "peer"][-1:] != [versions]:
+            bench.record(**versions)
         return 0 if bench.all(list(shapes_of(options.shapes)), done) else 3
 
 

@@ -120,7 +120,7 @@ TEST(Apart, SaysWhatItLacks) {
 TEST(Apart, HasAColumnAndATableOfItsOwn) {
   const Problem problem = problemOf("rms_norm_residual", Entry::Forward, DType::F32, 64);
   const RaceOptions quick = {.sampleSeconds = 20e-6, .seconds = 1e-3, .minRounds = 3, .maxRounds = 3};
-  const Heat heat = runHeat({Entry::Forward, DType::F32, {1, 10, 64}, 1, "as given"}, {problem},
+  const Heat heat = runHeat({Entry::Forward, DType::F32, {1, 10, 64}, 1, "10 rows"}, {problem},
                             kernelsOf(problem), {}, false, nullptr, quick);
   EXPECT_EQ(std::ranges::count(heat.entrants, Runner::Apart, &Entrant::runner), 1) << "the fastest way alone";
   EXPECT_NE(table(heat).find("/ apart"), std::string::npos) << table(heat);

@@ -20,7 +20,7 @@ Heat heatOf(Entry entry) {
   const Kernels kernels =
       compile({problemOf("layer_norm:forward" + shape), problemOf("layer_norm:backward" + shape)});
   const Problem problem = problemOf("layer_norm:" + std::string(normc::name(entry)) + shape);
-  return runHeat({entry, DType::F32, {1, 10, 24}, 1, "as given"}, {problem}, kernels, {}, false, nullptr,
+  return runHeat({entry, DType::F32, {1, 10, 24}, 1, "10 rows"}, {problem}, kernels, {}, false, nullptr,
                  kShort);
 }
 
@@ -43,18 +43,18 @@ TEST(Heat, RunsChannelsFirstSegmentBySegment) {
   const std::string shape = "@f32[*x6x*]{layout=channels_first}";
   const Kernels kernels =
       compile({problemOf("batch_norm:forward" + shape), problemOf("batch_norm:backward" + shape)});
-  const HeatPlan plan{Entry::Backward, DType::F32, {3, 10, 6, Layout::ChannelsFirst}, 1, "as given"};
+  const HeatPlan plan{Entry::Backward, DType::F32, {3, 10, 6, Layout::ChannelsFirst}, 1, "30 rows"};
   const Heat heat =
       runHeat(plan, {problemOf("batch_norm:backward" + shape)}, kernels, {}, false, nullptr, kShort);
   EXPECT_TRUE(heat.find(Runner::Ours, "batch_norm")) << notRun({heat});
   EXPECT_EQ(heat.plan.tensorBytes(), 3 * 10 * 6 * 4);
-  EXPECT_EQ(heat.plan.text(), "backward f32, 3 x 6 x 10, channels first, as given, 1 thread");
+  EXPECT_EQ(heat.plan.text(), "backward f32, 3 x 6 x 10, channels first, 30 rows, 1 thread");
 }
 
 TEST(Heat, HasAColumnForTheBuildBeforeWhereThereIsOne) {
   const std::vector<Problem> problems = {problemOf("layer_norm:forward@f32[*x24]")};
   const Kernels kernels = compile(problems), before = compile(problems);
-  const HeatPlan plan{Entry::Forward, DType::F32, {1, 10, 24}, 1, "as given"};
+  const HeatPlan plan{Entry::Forward, DType::F32, {1, 10, 24}, 1, "10 rows"};
   const Heat heat = runHeat(plan, problems, kernels, {.before = &before}, false, nullptr, kShort);
   EXPECT_TRUE(heat.find(Runner::Before, "layer_norm")) << notRun({heat});
   EXPECT_NE(table(heat).find("/ before"), std::string::npos) << table(heat);
@@ -64,7 +64,7 @@ TEST(Heat, HasAColumnForTheBuildBeforeWhereThereIsOne) {
 
 TEST(Heat, TableAndJsonTellTheSame) {
   const Heat heat = heatOf(Entry::Forward);
-  EXPECT_EQ(table(heat).rfind("forward f32, 10 x 24, as given, 1 thread", 0), 0u) << table(heat);
+  EXPECT_EQ(table(heat).rfind("forward f32, 10 x 24, 10 rows, 1 thread", 0), 0u) << table(heat);
   EXPECT_NE(table(heat).find("\n  layer_norm            2 "), std::string::npos) << table(heat);
   const auto json = toJson({heat}, thisMachine(), {});
   const auto& ours = json.at("heats").at(0).at("entrants").at(0);
@@ -105,7 +105,7 @@ TEST(Heat, CliffsCompareWithTheBetterAlignedNeighbour) {
 
 TEST(Heat, RemarksOnCodeOfThePeerThatIsNotOptimised) {
   Heat heat;
-  heat.plan = {Entry::Forward, DType::BF16, {1, 8, 100}, 1, "as given"};
+  heat.plan = {Entry::Forward, DType::BF16, {1, 8, 100}, 1, "8 rows"};
   heat.entrants = {{Runner::OneDnn, "batch_norm", {}, {1}, "nspc_bnorm:any"}};
   EXPECT_NE(table(heat).find("oneDNN has no optimised batch_norm here: it runs nspc_bnorm:any"),
             std::string::npos);

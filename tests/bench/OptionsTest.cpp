@@ -117,6 +117,14 @@ TEST(BenchOptions, RowsFitTheMachine) {
   EXPECT_EQ(Rows{Rows::Cache}.of(1 << 20, DType::F64, machine()), 1);
 }
 
+TEST(BenchOptions, EachNumberOfRowsIsAPlaceOfItsOwn) {
+  const Read read({"--rows", "8,1024,cache,memory"});
+  ASSERT_TRUE(read.run) << read.text;
+  std::vector<std::string> places;
+  for (const Rows& rows : read.options.rows) places.push_back(rows.place());
+  EXPECT_EQ(places, (std::vector<std::string>{"8 rows", "1024 rows", "in cache", "in memory"}));
+}
+
 TEST(BenchOptions, ErrorsNameTheValueAndWhatIsLegal) {
   const std::pair<std::vector<std::string>, const char*> wrong[] = {
       {{"--rows", "0"}, "'0' is no number of rows, and neither cache nor memory; give one from 1"},

@@ -58,6 +58,7 @@ TEST(Quiet, WaitsNoLongerThanIsSaid) {
   quiet.waitFor(0);
   EXPECT_EQ(quiet.sample(counted(taken)), 1);
   EXPECT_EQ(quiet.disturbed(), 0);
+  EXPECT_EQ(quiet.accepted(), 1) << "though it was disturbed, and patience is left";
 }
 
 TEST(Quiet, TakesASampleAgainWhenTheNeighbourIsGone) {
@@ -68,12 +69,14 @@ TEST(Quiet, TakesASampleAgainWhenTheNeighbourIsGone) {
   EXPECT_LT(quiet.patience(), 1);
   EXPECT_EQ(quiet.sample(counted(taken)), 3);
   EXPECT_EQ(quiet.disturbed(), 1);
+  EXPECT_EQ(quiet.accepted(), 0);
 }
 
 TEST(Quiet, WithoutPatienceAnySampleCounts) {
   int taken = 0;
   QuietCoreSampler quiet(0, {}, Told({kSharedCore}));
   EXPECT_EQ(quiet.sample(counted(taken)), 1);
+  EXPECT_EQ(quiet.accepted(), 1);
 }
 
 TEST(Quiet, PatienceEnds) {

@@ -74,6 +74,19 @@ TEST(Race, ContestantsWarmUpForAsLongAsIsAsked) {
   EXPECT_GE(team.longest(), 2e-3);
 }
 
+TEST(Race, ALongCallIsWarmedUpOnlyIfThatIsAsked) {
+  const auto runsOfASample = [](double warmUpSeconds) {
+    std::vector<char> order;
+    Pretender slow(0.05, order, 's');
+    Runner runner(slow, 20e-6, warmUpSeconds);
+    const size_t before = order.size();
+    runner.sample();
+    return order.size() - before;
+  };
+  EXPECT_EQ(runsOfASample(0), 1u);
+  EXPECT_EQ(runsOfASample(1e-3), 2u) << "threads that slept are awake in the second";
+}
+
 TEST(Race, KeepsToItsTimeButNeverToTooFewRounds) {
   std::vector<char> order;
   Pretender slow(1.0, order, 's');

@@ -27,7 +27,8 @@ class Report : public testing::Test {
 };
 
 TEST_F(Report, KeepsTablesAndMediansWithoutSamples) {
-  writeReport(folder_, "normc-bench --quick", {heatOf(64), heatOf(128)}, thisMachine(), {"oneDNN 3.2"});
+  writeReport(folder_, "normc-bench --quick", {heatOf(64), heatOf(128)}, thisMachine(), {"oneDNN 3.2"},
+              /*withCliffs=*/false);
   const std::string text = textOf(folder_ / "report.txt");
   EXPECT_EQ(text.rfind("# normc-bench --quick\n", 0), 0u);
   EXPECT_NE(text.find("peer: oneDNN 3.2\n"), std::string::npos);
@@ -46,14 +47,34 @@ TEST_F(Report, KeepsTablesAndMediansWithoutSamples) {
   }
 }
 
+TEST_F(Report, HasTheCostOfOddSizesIfItIsAskedFor) {
+  const std::string cost = "Time for an element over that of the better multiple of 64 beside it";
+  for (const bool withCliffs : {false, true}) {
+    writeReport(folder_, "normc-bench", {heatOf(64), heatOf(65), heatOf(128)}, thisMachine(), {}, withCliffs);
+    EXPECT_EQ(textOf(folder_ / "report.txt").find(cost) != std::string::npos, withCliffs);
+  }
+}
+
 TEST_F(Report, SaysWhatItCannotWrite) {
   std::ofstream(folder_) << "a file";
-  try {
-    writeReport(folder_, "normc-bench", {heatOf(64)}, thisMachine(), {});
-    FAIL() << "it wrote into a file";
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(std::string(error.what()), "cannot write " + folder_.string() + "/report.json");
-  }
+  const std::string message = "cannot write " + folder_.string() + "/report.txt: Not a directory";
+  const auto expectMessage = [&](const auto& write) {
+    try {
+      write();
+      FAIL() << "it wrote into a file";
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), message);
+    }
+  };
+  expectMessage([&] { makeReportFolder(folder_); });
+  expectMessage([&] { writeReport(folder_, "normc-bench", {heatOf(64)}, thisMachine(), {}, false); });
+}
+
+TEST_F(Report, MakingItsFolderKeepsTheOneBefore) {
+  makeReportFolder(folder_ / "made");
+  std::ofstream(folder_ / "made/report.txt") << "before";
+  makeReportFolder(folder_ / "made");
+  EXPECT_EQ(textOf(folder_ / "made/report.txt"), "before");
 }
 
 }  // namespace

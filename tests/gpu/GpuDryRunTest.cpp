@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "autotune/tune/Bundle.h"
@@ -192,6 +193,59 @@ TEST_F(GpuDryRun, GoesOnFromWhatIsThere) {
   ASSERT_EQ(run(NORMC_WORKING_DRIVER), 0) << log();
   EXPECT_EQ(content(out_ / "tests.jsonl"), tests);
   EXPECT_EQ(content(out_ / "bench.jsonl"), bench);
+}
+
+TEST_F(GpuDryRun, KeepsTheFactsWhereTheDeviceIsGone) {
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER, "--seconds 2"), 0) << log();
+  const std::string device = content(out_ / "device.jsonl");
+  EXPECT_EQ(run("libno_such_driver.so"), 1);
+  EXPECT_EQ(content(out_ / "device.jsonl"), device);
+  EXPECT_TRUE(contains(content(out_ / "table.md"), "Fake GPU (sm_90)"));
+}
+
+TEST_F(GpuDryRun, RefusesResultsOfAnotherKitOrDevice) {
+  ASSERT_EQ(run(NORMC_WORKING_DRIVER, "--seconds 2"), 0) << log();
+  const std::string device = content(out_ / "device.jsonl"), first = log();
+  std::smatch kit;
+  ASSERT_TRUE(std::regex_search(first, kit, std::regex("\nkit (\\d+) Fake GPU \\(sm_90\\)\n"))) << first;
+  const std::string number = kit[1];
+  const auto expectRefusal = [&](const std::string& line, const std::string& known) {
+    std::ofstream(out_ / "log.txt") << line;
+    EXPECT_EQ(run(NORMC_WORKING_DRIVER, "--seconds 2"), 1);
+    EXPECT_TRUE(contains(log(), "has results of another kit or device (" + known + "; this is " + number +
+                                    " Fake GPU (sm_90)); name another folder"));
+    EXPECT_EQ(content(out_ / "device.jsonl"), device);
+  };
+  expectRefusal("kit " + number + " Another GPU\n", number + " Another GPU");
+  expectRefusal("kit 1 Fake GPU (sm_90)\n", "1 Fake GPU (sm_90)");
+  expectRefusal("", "unknown");
+  std::ofstream(out_ / "log.txt") << first;
+  EXPECT_EQ(run(NORMC_WORKING_DRIVER, "--seconds 2"), 0) << log();
+  std::ofstream(folder_ / "kernels-sm_90.npk.xz", std::ios::app) << "more";
+  EXPECT_EQ(run(NORMC_WORKING_DRIVER, "--seconds 2"), 1) << "other kernels are another kit";
+}
+
+TEST_F(GpuDryRun, ATuningWithoutItsWorkerFailsAndTheRestGoesOn) {
+  fs::remove(folder_ / "normc-worker");
+  EXPECT_EQ(run(NORMC_WORKING_DRIVER), 1);
+  EXPECT_TRUE(contains(log(), "tune: failed with code 3; its last words: normc-bundle: error: "));
+  EXPECT_EQ(timed().size(), 2u);
+}
+
+TEST_F(GpuDryRun, AFailureIsNotCalledTooLittleTime) {
+  const std::string package = (folder_ / "kernels.npk").string(), results = (folder_ / "of.jsonl").string();
+  std::ofstream(package, std::ios::binary) << test::layerNormPackage().bytes();
+  const auto endsWith = [&](const std::string& verb, const std::string& before) {
+    std::ofstream(results) << before;
+    return shell("'" NORMC_GPU_PROGRAM "' --driver '" NORMC_FAKE_CUDA "' " + verb + " '" + package +
+                 "' -o '" + results + "' --seconds 0 >/dev/null 2>&1");
+  };
+  constexpr int kFailed = 1, kMore = 3;
+  EXPECT_EQ(endsWith("test", ""), kMore);
+  EXPECT_EQ(endsWith("test", R"({"kind": "test", "problem": "p", "isa": "sm_90", "trials": 9, "failed": 1})"),
+            kFailed);
+  EXPECT_EQ(endsWith("bench --quick", ""), kMore);
+  EXPECT_EQ(endsWith("bench --quick", R"({"kind": "bench", "shape": "s", "wrong": "y: off"})"), kFailed);
 }
 
 TEST_F(GpuDryRun, FailsWhereKernelsDoNothing) {

@@ -78,6 +78,19 @@ TEST(GpuTable, SaysHowTheTestsWent) {
   EXPECT_TRUE(contains(text, "    layer_norm: y"));
 }
 
+TEST(GpuTable, SaysWhatTheRoofIsOfNormsOfAResidualStream) {
+  EXPECT_TRUE(contains(tableOf({timed()}),
+                       "of a norm of a residual stream, whose calls move four tensors, 0.50 forward and 0.75 "
+                       "backward."));
+}
+
+TEST(GpuTable, ShowsTheLastThatIsKnownOfAPeer) {
+  const Json none = {{"kind", "peer"}, {"who", "PyTorch"}, {"error", "No module named torch"}},
+             there = {{"kind", "peer"}, {"who", "PyTorch"}, {"version", "2.11.0"}};
+  EXPECT_TRUE(contains(tableOf({none, there}), "## Others\n\nPyTorch: 2.11.0\n"));
+  EXPECT_FALSE(contains(tableOf({none, there}), "No module named torch"));
+}
+
 TEST(GpuTable, SaysWhetherTheGraphIsEqual) {
   const Json equal = {{"kind", "graph"}, {"calls", 100}, {"plans", 4}, {"equal", true}};
   Json differs = equal;
