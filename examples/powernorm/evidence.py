@@ -2,7 +2,8 @@
 
 A difference is that of two norms with equal seeds, in bits a byte of text that no run has seen; its interval is that of
 Student's t at 95 %, over the seeds. Verdicts: supported, contradicted, mixed (parts disagree), open (the interval holds
-0, the search does not decide the learning rate of a norm, or nothing was measured to decide it).
+0, a ratio is between FAR and 1, the search does not decide the learning rate of a norm, or nothing was measured to decide
+it).
 """
 
 import math
@@ -45,6 +46,12 @@ def joined(verdicts):
     return kinds.pop() if len(kinds) == 1 else "mixed"
 
 
+def last_of_steps(points):
+    """Returns [(step, value)] with the last value of each step: a run that was stopped before its row was written has its
+    series twice."""
+    return list(dict(points).items())
+
+
 class Data:
     """Raw rows of a folder: runs, statistics, theory, cost; lists of dicts."""
 
@@ -78,7 +85,7 @@ class Data:
         """site: 0 for the first norm of the model, -1 for its last. Returns [(step, value)]."""
         rows = [row for row in self.statistics if row["norm"] == norm and row["placement"] == placement]
         sites = list(dict.fromkeys(row["site"] for row in rows))
-        return [(row["step"], row[column]) for row in rows if row["site"] == sites[site]] if rows else []
+        return last_of_steps((row["step"], row[column]) for row in rows if row["site"] == sites[site]) if rows else []
 
     def mean(self, norm, placement, site, column):
         """Returns the mean over training, without its first tenth, in which running values find their place."""
@@ -146,6 +153,6 @@ def compared(data, kind, above, below):
                 for of in (data.mean, data.largest)
             )
             told.append(f"{DESIGN[placement]}, {place} norm {mean:.2f} (largest steps {peak:.2f})")
-            verdict = "supported" if mean <= FAR else "contradicted" if mean >= 1 else "mixed"
+            verdict = "supported" if mean <= FAR else "contradicted" if mean >= 1 else "open"
             verdicts.append(verdict if math.isfinite(mean) else "open")
     return "; ".join(told), joined(verdicts)

@@ -97,9 +97,11 @@ def main():
     labelled, sources_of_images = digits.load(args.cache, "" if args.offline else digits.PACKAGE)
     prepare(splits, phrases, labelled, config, args.compiler)
     command = f"examples/powernorm/run --{args.form}{changed}"
-    if not machine.begin(args.out, config, args.form, command, machine.facts(args.jobs, torch.__version__)):
-        parser.error(f"{args.out} holds data of other settings; name another folder, or remove it")
-    for name, rows in (("corpus", texts), ("pairs", sources), ("digits", sources_of_images)):
+    tables = {"corpus": texts, "pairs": sources, "digits": sources_of_images}
+    if why := machine.refusal(args.out, config, tables):
+        parser.error(f"{args.out} holds {why}; name another folder, or remove it")
+    machine.begin(args.out, config, args.form, command, machine.facts(args.jobs, torch.__version__))
+    for name, rows in tables.items():
         if not (args.out / f"{name}.csv").exists():
             append(args.out / f"{name}.csv", rows)
     workers = args.jobs > 1 and concurrent.futures.ProcessPoolExecutor(

@@ -176,7 +176,7 @@ def identities(data):
     )
     return [
         Finding("The gradient of PN-V has the norm of the lemma, at most that without normalization times gamma / psi",
-                "Lemma 2", lemma, decided(double < 1e-12 and single < 1e-4 and taken >= 0)),
+                "Lemma 2", lemma, decided(double < 1e-12 and single < 1e-4)),
         Finding("Buffers of a checkpoint of the released code run on as in its formulas", "released code", loaded,
                 decided(worst < 1e-10)),
     ]  # fmt: skip

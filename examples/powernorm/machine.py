@@ -7,6 +7,8 @@ import pathlib
 import platform
 import time
 
+import rawdata
+
 FACTS = ("processor", "processors", "load", "system", "python", "torch", "jobs", "date")
 COUNTED = ("runs", "translation", "mixed", "images", "theory", "cost")
 
@@ -39,25 +41,43 @@ def read(folder):
     return about
 
 
+def refusal(folder, config, sources):
+    """Returns why a folder takes no runs of these settings on these data; an empty text if it takes them. A setting, or a
+    CSV, that the folder lacks is newer than its data. sources: {name of a CSV: its rows, one for each source}."""
+    before = read(folder)
+    if before:
+        old, new = settled(before["config"]), settled(dataclasses.asdict(config))
+        if any(name not in new or old[name] != new[name] for name in old):
+            return "data of other settings"
+    for name, now in sources.items():
+        kept = rawdata.read(folder / f"{name}.csv")
+        if kept and kept != now:
+            was, would = lines_beside(now, kept), lines_beside(kept, now)
+            return f"runs on other data: {name}.csv has {was}, now it would have {would}"
+    return ""
+
+
+def lines_beside(others, rows):
+    """Returns the lines of the rows that are not among the others."""
+    return "; ".join(",".join(map(str, row.values())) for row in rows if row not in others) or "no other line"
+
+
 def apart(call):
     """Returns what tells calls apart: those of a day on a machine are one."""
     return [call[name] for name in FACTS if name != "load"]
 
 
 def begin(folder, config, form, command, of_now):
-    """Writes that a call begins. Returns False if the folder holds data of other settings; one that is not in its file
-    is newer than its data."""
+    """Writes that a call begins, in a folder that takes its runs. Where the folder has more seeds, these and the command
+    that asked for them stay."""
     before, config = read(folder), dataclasses.asdict(config)
     calls = before["calls"] if before else []
-    if before:
-        old, new = settled(before["config"]), settled(config)
-        if any(name not in new or old[name] != new[name] for name in old):
-            return False
+    if before and before["config"]["seeds"] > config["seeds"]:
+        config["seeds"], command = before["config"]["seeds"], before["command"]
     if not calls or apart(calls[-1]) != apart(of_now):
         calls.append({**of_now, "found": rows_in(folder)})
     about = {"form": form, "command": command, "config": config, "calls": calls}
     (folder / "machine.json").write_text(json.dumps(about, indent=1) + "\n")
-    return True
 
 
 def added(folder, calls):

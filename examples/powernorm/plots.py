@@ -1,7 +1,7 @@
 """The plots of a report, from raw data."""
 
 import svg
-from evidence import DESIGN
+from evidence import DESIGN, last_of_steps
 from settings import TITLES
 
 
@@ -17,9 +17,9 @@ def plots(data, curves, folder, batches):
         design = DESIGN[placement]
         norms = list(dict.fromkeys(row["norm"] for row in curves if row["placement"] == placement))
         series = {
-            TITLES[n]: [
+            TITLES[n]: last_of_steps(
                 (row["step"], row["valid"]) for row in curves if (row["norm"], row["placement"]) == (n, placement)
-            ]
+            )
             for n in norms
         }
         write(
