@@ -21,7 +21,7 @@ struct Divided {
 using Properties = std::vector<std::string>;
 
 /// Returns for each case whether it is in the sample. Each two values that stand together in one of the cases
-/// do so in one of the sample: each norm meets each entry, type and layout that it has. Each value of
+/// do so in one of the sample: each kind of norm meets each entry, type and layout that it has. Each value of
 /// `names`, which has one for each case or is empty, is in the sample too. Cases that bring the most new
 /// pairs and names are taken first, and of those the first.
 inline std::vector<bool> pairwise(const std::vector<Properties>& cases,

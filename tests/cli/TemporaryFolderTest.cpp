@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -91,6 +92,25 @@ TEST_F(Folder, ThatCannotBeMadeIsSaid) {
     EXPECT_EQ(failure.diagnostics().at(0).message,
               "cannot make a folder for candidates in " + folder_ + "/nowhere: No such file or directory");
   }
+}
+
+TEST_F(Folder, OfTheSystemThatIsNotThereIsSaid) {
+  const char* const given = std::getenv("TMPDIR");
+  const std::string before = given ? given : "";
+  setenv("TMPDIR", (folder_ + "/nowhere").c_str(), 1);
+  try {
+    const TemporaryFolder folder;
+    ADD_FAILURE();
+  } catch (const Failure& failure) {
+    const Diagnostic& said = failure.diagnostics().at(0);
+    EXPECT_TRUE(contains(said.message,
+                         "there is no folder for temporary files, TMPDIR is '" + folder_ + "/nowhere': "));
+    EXPECT_EQ(said.hint, "let TMPDIR name a folder that can be written");
+  }
+  if (given)
+    setenv("TMPDIR", before.c_str(), 1);
+  else
+    unsetenv("TMPDIR");
 }
 
 }  // namespace

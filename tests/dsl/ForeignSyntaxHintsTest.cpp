@@ -153,6 +153,8 @@ TEST(ForeignSyntaxHints, WordsForWhatSurroundsANormAreTranslated) {
             Texts{functions + "'before'; write the function first: 'gate silu(at = before)'"});
   EXPECT_EQ(said("gate relu"),
             Texts{functions + "'relu'; a gate has no relu: 'activation relu' ends a norm"});
+  EXPECT_EQ(said("gate gelu_tanh"),
+            Texts{functions + "'gelu_tanh'; a gate has only the exact 'gelu', by erf"});
   EXPECT_EQ(said("gate swish"), Texts{functions + "'swish'; write 'silu'"});
   EXPECT_EQ(said("gate silu(per = channel)"),
             Texts{"expected row, segment or feature, found 'channel'; write 'feature'"});
@@ -245,6 +247,13 @@ TEST(ForeignSyntaxHints, OptionsOfARotationAreTranslated) {
   EXPECT_EQ(said("rope(groups = heads)"), Texts{"expected a word or a number, found '('; " + behind});
 }
 
+TEST(ForeignSyntaxHints, OptionsOfARotationAreNoValuesOfReduce) {
+  const std::vector<std::string> reduce = {"rows", "features", "segment", "segment_features"};
+  for (const char* word : {"theta", "base", "position", "cos", "sin", "half", "interleaved", "rotary_dim"})
+    EXPECT_EQ(hintFor(word, reduce, ""), "") << word;
+  EXPECT_EQ(hintFor("dim", reduce, ""), "write 'features'");
+}
+
 TEST(ForeignSyntaxHints, CodesHaveAClause) {
   const std::string clause =
       "write 'quantize int8' or 'quantize e4m3' for codes in place of y, with a scale of each row, block or "
@@ -295,8 +304,11 @@ TEST(ForeignSyntaxHints, ANumberWithoutANameGetsOne) {
   EXPECT_EQ(said("running 0.9"), Texts{"'running' has no option '0.9'; write 'decay = 0.9'"});
   EXPECT_EQ(said("warmup 4000"), Texts{"'warmup' has no option '4000'; write 'steps = 4000'"});
   EXPECT_EQ(said("renorm std(3)"), Texts{"'renorm std' has no option '3'; write 'rmax = 3'"});
-  EXPECT_EQ(said("running yes"),
-            Texts{"'running' has no option 'yes'; its options are decay, init or unbiased"});
+  const std::string options = "; its options are decay, init or unbiased";
+  EXPECT_EQ(said("running yes"), Texts{"'running' has no option 'yes'" + options});
+  EXPECT_EQ(said("running 0.9, 1"), (Texts{"'running' has no option '0.9'; write 'decay = 0.9'",
+                                           "'running' has no option '1'" + options}));
+  EXPECT_EQ(said("running decay = 0.9, 1"), Texts{"'running' has no option '1'" + options});
   EXPECT_EQ(errorsOf("norm n {\n  reduce features(32)\n}\n"),
             "t.norm:2:19: error: 'reduce features' has no option '32'\n"
             "    reduce features(32)\n"

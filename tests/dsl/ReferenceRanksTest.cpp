@@ -99,9 +99,10 @@ std::vector<Spec> specs() {
         each.modulate = Spec::Modulate{.scale = true, .shift = true, .per = before ? Per::Row : Per::Segment};
         each.activation = before ? Activation::Tanh : Activation::None;
         all.push_back(each);
-        each.name += " turned";
-        each.rope = Spec::Rope{.pairs = before ? Pairs::Half : Pairs::Interleaved, .groups = {2, ""}};
-        all.push_back(each);
+        Spec turned = each;
+        turned.name += " turned";
+        turned.rope = Spec::Rope{.pairs = before ? Pairs::Half : Pairs::Interleaved, .groups = {2, ""}};
+        all.push_back(turned);
       }
   return all;
 }

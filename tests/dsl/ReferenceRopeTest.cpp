@@ -177,7 +177,7 @@ TEST(ReferenceRope, StandsBetweenModulationAndGate) {
       for (const bool surrounded : {false, true})
         for (const bool mask : {false, true}) {
           SCOPED_TRACE(spec.name + (surrounded ? " surrounded" : "") + (mask ? " mask" : ""));
-          spec.rope.reset(), spec.gate.reset(), spec.residual.reset();
+          spec.rope.reset(), spec.gate.reset(), spec.residual.reset(), spec.modulate.reset();
           spec.activation = Activation::None;
           if (surrounded) spec.modulate = Spec::Modulate{.scale = true, .shift = true, .per = Per::Row};
           Layer bare(spec, extents, mask);

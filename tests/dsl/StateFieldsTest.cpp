@@ -1,5 +1,4 @@
-// State and saved statistics of every built-in norm, and of the mixes that have
-// fields no built-in one has.
+// State and saved statistics of built-in norms, and of mixes that have fields no built-in one has.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

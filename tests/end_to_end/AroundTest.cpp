@@ -2,6 +2,9 @@
 // statistic, in all types, layouts, strategies and masks, judged by the gate. Random specs mix them further.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
+
 #include "codegen/plan/Planner.h"
 #include "dsl/Library.h"
 #include "tests/Sample.h"
@@ -76,28 +79,55 @@ Divided<Case> cases() {
   return all;
 }
 
+/// Properties that alternate from case to case; random specs draw the other combinations.
+struct Mix {
+  uint64_t turn = 0;
+  std::string entry, type;
+  bool mask = false, leavesOut = false;
+};
+
+/// Entry, mask and padding take bits of their own, so that each meets each type.
+Mix mixOf(const Case& c) {
+  const auto& [base, clauses, part] = c;
+  Mix mix;
+  for (const std::string_view text : {clauses.text, base.name})
+    for (const char letter : text) mix.turn += uint64_t(letter);
+  const bool hasState = findNorm(base.norm)->get()->running.has_value();
+  mix.entry = part != "other" ? part : mix.turn / 16 % 2 && hasState ? "infer_backward" : "infer";
+  mix.turn += part == "forward" ? 1 : part == "backward" ? 2 : 3;
+  constexpr const char* kTypes[] = {"f32", "bf16", "f64", "f16"};
+  mix.type = kTypes[mix.turn % 4];
+  mix.mask = mix.turn / 4 % 2;
+  mix.leavesOut = mix.turn / 8 % 2 && hasState;
+  return mix;
+}
+
 TEST_P(Around, PassesTheGate) {
   const auto& [base, clauses, part] = GetParam();
-  // Types, masks and strategies alternate from test to test; random specs draw the other combinations.
-  uint64_t turn = 0;
-  for (const char* c = clauses.text; *c; ++c) turn += uint64_t(*c);
-  for (const char* c = base.name; *c; ++c) turn += uint64_t(*c);
-  const bool hasState = findNorm(base.norm)->get()->running.has_value();
-  const std::string entry = part != "other" ? part : turn % 2 && hasState ? "infer_backward" : "infer";
-  turn += part == "forward" ? 1 : part == "backward" ? 2 : 3;
-  const char* const kTypes[] = {"f32", "bf16", "f64", "f16"};
-  const char* type = kTypes[turn % 4];
-  const bool mask = turn / 2 % 2, leaves = turn / 4 % 2;
+  const Mix mix = mixOf(GetParam());
   std::string options = base.options;
-  if (mask) options += options.empty() ? "mask" : ",mask";
+  if (mix.mask) options += options.empty() ? "mask" : ",mask";
   if (!options.empty()) options = "{" + options + "}";
-  const std::string padding = leaves && hasState ? "; padding leave_out_of_statistics" : "";
+  const std::string padding = mix.leavesOut ? "; padding leave_out_of_statistics" : "";
   const auto problem =
-      problemWith(base.norm, clauses.text + padding, ":" + entry + "@" + type + base.shape + options);
+      problemWith(base.norm, clauses.text + padding, ":" + mix.entry + "@" + mix.type + base.shape + options);
   ASSERT_TRUE(problem);
   const auto strategies = codegen::cpu::strategies(*problem);
-  expectRight(*problem,
-              codegen::cpu::defaultSchedule(*problem, hostIsa(), strategies[turn / 3 % strategies.size()]));
+  const Strategy strategy = strategies[mix.turn / 3 % strategies.size()];
+  expectRight(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy));
+}
+
+TEST(AroundCases, HaveEachTypeWithEachEntryMaskAndPadding) {
+  std::set<std::pair<std::string, std::string>> entries;
+  std::set<std::tuple<std::string, bool, bool>> masks;
+  const Divided<Case> all = cases();
+  for (const std::vector<Case>& part : {all.sample, all.rest})
+    for (const Case& c : part) {
+      const Mix mix = mixOf(c);
+      entries.emplace(mix.type, mix.entry), masks.emplace(mix.type, mix.mask, mix.leavesOut);
+    }
+  EXPECT_EQ(entries.size(), 4u * 4);
+  EXPECT_EQ(masks.size(), 4u * 2 * 2);
 }
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
@@ -119,14 +149,14 @@ TEST(AroundSums, HaveTheSameBitsForAnyNumberOfThreads) {
       const gate::Trial trial{.extents = extents, .step = 3};
       const auto arguments = gate::argumentsFor(*problem, trial);
       ASSERT_TRUE(arguments);
-      std::map<std::string, std::vector<double>> alone;
+      Bits alone;
       for (int threads : {1, 2, 5}) {
         const auto kernel = compiled(*problem, schedule, hostIsa(), threads);
         ASSERT_TRUE(kernel->plan) << kernel->error;
         const auto result = gate::Call(kernel->plan, *problem, *arguments, trial.placement).run();
         ASSERT_EQ(result.fault, "");
-        if (threads == 1) alone = result.outputs;
-        EXPECT_EQ(result.outputs, alone) << base << ", " << threads << " threads";
+        if (threads == 1) alone = bitsOf(result);
+        EXPECT_EQ(bitsOf(result), alone) << base << ", " << threads << " threads";
       }
     }
   }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <bit>
 
 #include "dsl/Library.h"
 #include "dsl/Print.h"
@@ -10,6 +10,15 @@
 namespace normc {
 
 codegen::cpu::Isa hostIsa() { return llvm::cantFail(codegen::cpu::findIsa("host")); }
+
+Bits bitsOf(const gate::CallResult& result) {
+  Bits all;
+  for (const auto& [name, values] : result.outputs) {
+    std::vector<uint64_t>& bits = all[name];
+    for (const double value : values) bits.push_back(std::bit_cast<uint64_t>(value));
+  }
+  return all;
+}
 
 Problem problemOf(const std::string& text) {
   auto problem = parseProblem(text, findNorm);

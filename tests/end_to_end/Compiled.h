@@ -1,6 +1,8 @@
 // A problem, compiled, packed, loaded: what end-to-end tests start from.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +41,10 @@ std::unique_ptr<Compiled> compiled(const Problem&, const codegen::TargetPtr&, co
 
 /// Opens the bytes of a package and makes the plans of the problem.
 std::unique_ptr<Compiled> opened(const Problem&, const std::string& package, int threads = 1);
+
+/// The outputs of a call as bits: -0 is not 0, and a NaN equals itself.
+using Bits = std::map<std::string, std::vector<uint64_t>>;
+Bits bitsOf(const gate::CallResult&);
 
 /// The problem of a text that names a built-in norm. Fails the test where it is wrong.
 Problem problemOf(const std::string& text);

@@ -7,8 +7,7 @@
 
 namespace normc {
 
-void judgeDefaults(const Problem& problem, int64_t features, const std::vector<codegen::TargetPtr>& targets,
-                   Judged& judged) {
+void judgeDefaults(const Problem& problem, const std::vector<codegen::TargetPtr>& targets, Judged& judged) {
   std::set<std::string> seen;  // cores of one set often share a schedule
   for (const codegen::TargetPtr& target : targets) {
     for (const codegen::Candidate& candidate : target->bind(problem)->defaults()) {
@@ -22,7 +21,7 @@ void judgeDefaults(const Problem& problem, int64_t features, const std::vector<c
         continue;
       }
       ++judged.kernels;
-      for (const gate::Question& question : standardQuestions(problem, features)) {
+      for (const gate::Question& question : standardQuestions(problem, *problem.features)) {
         for (const normc_plan* plan : kernel->plans->of(question.trial)) {
           const gate::Verdict verdict = gate::judge(plan, problem, question);
           ++judged.trials;

@@ -20,9 +20,8 @@ struct Judged {
   std::vector<std::string> wrong;  ///< problem, target and schedule, with what was wrong
 };
 
-/// Judges each default of the problem for each target. `features` are those of the problem, or stand in for
-/// any.
-void judgeDefaults(const Problem&, int64_t features, const std::vector<codegen::TargetPtr>&, Judged&);
+/// Judges each default of the problem, which has a number of features, for each target.
+void judgeDefaults(const Problem&, const std::vector<codegen::TargetPtr>&, Judged&);
 
 /// The sets of x86-64 that this processor runs, each without a core and with the one of this machine, from
 /// `generator`.

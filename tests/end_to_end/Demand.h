@@ -12,7 +12,7 @@ namespace normc {
 /// The cases that a suite runs for all built-in norms. Problems that the language refuses are left out.
 struct Demand {
   std::string dtype = "f32";
-  int64_t features = 768;
+  int64_t features = 768;  ///< or the next number of whole groups, pairs and blocks of a norm
   bool mask = false;
   bool channelsFirst = false;
   bool segmented = false;
@@ -23,13 +23,17 @@ inline std::vector<std::string> problemsOf(const Demand& demand) {
   std::vector<std::string> problems;
   for (const BuiltinNorm& norm : builtinNorms()) {
     const bool perSegment = norm.spec->needsSegments();
-    std::string d = std::to_string(demand.features), options, shape = "*x" + d;
+    Problem any{.spec = norm.spec};
+    for (const std::string& binding : bindingNames(*norm.spec)) any.bindings[binding] = 4;
+    const int64_t multiple = any.featuresMultiple();
+    std::string d = std::to_string((demand.features + multiple - 1) / multiple * multiple), options,
+                shape = "*x" + d;
     if (demand.channelsFirst)
       shape = "*x" + d + "x*";
     else if (demand.segmented || perSegment)
       shape = "*x*x" + d;
     auto add = [&](const std::string& option) { options += (options.empty() ? "{" : ",") + option; };
-    for (const std::string& binding : bindingNames(*norm.spec)) add(binding + "=4");
+    for (const auto& [binding, value] : any.bindings) add(binding + "=" + std::to_string(value));
     if (demand.channelsFirst) add("layout=channels_first");
     if (demand.mask) add("mask");
     if (!options.empty()) options += "}";

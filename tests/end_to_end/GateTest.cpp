@@ -50,7 +50,7 @@ TEST(Gate, AsksFewerRowsOfVeryLongOnes) {
 TEST(Gate, TriesEachNumberWithAValueOfItsOwn) {
   for (const std::string& text : problemsOf({.features = 64})) {
     const Problem problem = problemOf(text);
-    const std::vector<gate::Trial> trials = gate::trialsOfNumbers(problem, 64);
+    const std::vector<gate::Trial> trials = gate::trialsOfNumbers(problem, *problem.features);
     ASSERT_FALSE(trials.empty()) << text;
     const gate::Numbers& tried = trials.front().numbers;
     std::set<double> values;

@@ -1,4 +1,6 @@
 // Built-in norms through the MLIR lowering.
+#include <set>
+
 #include "tests/end_to_end/NormCases.h"
 
 namespace normc {
@@ -7,6 +9,16 @@ namespace {
 const Divided<NormCase>& allCases() {
   static const Divided<NormCase> all = normCases(codegen::cpu::strategies);
   return all;
+}
+
+/// Layout channels_first is not for every norm.
+TEST(NormCases, HaveEachNormInEachTypeAndWithAMask) {
+  std::set<std::pair<std::string, std::string>> found;
+  for (const std::vector<NormCase>& part : {allCases().sample, allCases().rest})
+    for (const NormCase& c : part) found.emplace(c.list, c.problem.substr(0, c.problem.find(':')));
+  for (const char* list : {"Odd", "Wide", "Masked", "Segmented", "SegmentedMasked", "F64", "BF16", "F16"})
+    for (const BuiltinNorm& norm : builtinNorms())
+      EXPECT_TRUE(found.contains({list, norm.name})) << norm.name << " in " << list;
 }
 
 class BuiltinNorms : public testing::TestWithParam<NormCase> {};

@@ -89,6 +89,59 @@ TEST(Quantized, BlocksMayBeOneFeatureOfAnyNumber) {
     }
 }
 
+TEST(Quantized, ChecksTheShapeOfScales) {
+  std::vector<float> values(16, 1), scales(4, 1);
+  std::vector<int8_t> codes(16);
+  const auto view = [](void* data, DLDataType type, std::vector<int64_t>& shape) {
+    return DLTensor{data, {kDLCPU, 0}, int32_t(shape.size()), type, shape.data(), nullptr, 0};
+  };
+  const auto refusal = [&](const char* clause, std::vector<int64_t> shape) -> std::string {
+    const auto problem = problemWith("rms_norm", std::string("affine none; ") + clause, ":infer@f32[*x8]");
+    const auto kernel =
+        compiled(*problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), Strategy::Resident), hostIsa());
+    std::vector<int64_t> twoRows{2, 8};
+    const DLTensor x = view(values.data(), {kDLFloat, 32, 1}, twoRows),
+                   y = view(codes.data(), {kDLInt, 8, 1}, twoRows),
+                   scale = view(scales.data(), {kDLFloat, 32, 1}, shape);
+    normc_args args = {};
+    args.struct_size = sizeof args;
+    args.x = &x, args.codes = &y;
+    (problem->spec->isQuantizedPer(QuantizePer::Tensor) ? args.quant_scale : args.quant_scale_out) = &scale;
+    return normc_execute(kernel->plan, &args) == NORMC_OK ? "accepted" : normc_last_error();
+  };
+  EXPECT_EQ(
+      refusal("quantize int8", {2, 2}),
+      "quant_scale_out must have the shape of x with one scale in place of features, 2 rows of 1; it has "
+      "4 elements in 2 dimensions");
+  EXPECT_EQ(
+      refusal("quantize int8(per = block, size = 4)", {2}),
+      "quant_scale_out must have the shape of x with blocks in place of features, 2 rows of 2; it has 2 "
+      "elements in 1 dimensions");
+  EXPECT_EQ(refusal("quantize int8(per = tensor)", {2}), "quant_scale has 2 elements; it must have one");
+}
+
+/// With data of f64 a y may be larger than the largest code of the largest scale.
+TEST(Quantized, WhatNoScaleReachesSaturates) {
+  for (const char* codes : {"quantize int8", "quantize e4m3", "quantize int8(scale = power_of_two)"}) {
+    const auto problem = problemWith("rms_norm", codes, ":infer@f64[*x4]");
+    ASSERT_TRUE(problem);
+    const auto asked = gate::questionFor(*problem, {.extents = {1, 5, 4}});
+    ASSERT_TRUE(asked) << normc::text(asked.errors());
+    gate::Question question = *asked;
+    question.arguments.scale = {1e45, 1e40, 1e40, 1e30};
+    const auto want = evaluate(*problem, question.arguments);
+    ASSERT_TRUE(want) << normc::text(want.errors());
+    question.want = *want;
+    for (const Strategy strategy : codegen::cpu::strategies(*problem)) {
+      const auto schedule = codegen::cpu::defaultSchedule(*problem, hostIsa(), strategy);
+      const auto kernel = compiled(*problem, schedule, hostIsa());
+      ASSERT_TRUE(kernel->plan) << kernel->error;
+      const gate::Verdict verdict = gate::judge(kernel->plan, *problem, question);
+      EXPECT_TRUE(verdict.ok) << verdict.text;
+    }
+  }
+}
+
 TEST(Quantized, SaysWhatNoStrategyDoes) {
   const auto whyNot = [](const char* norm, const char* clauses, const char* rest) {
     return codegen::whyNoStrategy(*problemWith(norm, clauses, rest)).value_or("");

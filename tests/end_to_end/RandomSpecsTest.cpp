@@ -20,8 +20,9 @@ class RandomCodes : public testing::TestWithParam<int> {};
 class RandomEntriesOverRanks : public testing::TestWithParam<int> {};
 TEST_P(RandomSpecs, AgreeWithTheReference) { agree(GetParam()); }
 TEST_P(RandomGradientsOfInference, AgreeWithTheReference) { agree(GetParam(), Entry::InferBackward); }
+/// The first two bits of a seed choose the instruction set and whether rows are stored in turn.
 TEST_P(RandomCodes, AgreeWithTheReference) {
-  agree(GetParam(), GetParam() % 2 ? Entry::Infer : Entry::Forward, Drawing::Quantized);
+  agree(GetParam(), GetParam() / 4 % 2 ? Entry::Infer : Entry::Forward, Drawing::Quantized);
 }
 TEST_P(RandomPairs, AgreeWithTheReference) { agree(GetParam(), {}, Drawing::WithRope); }
 TEST_P(RandomEntriesOverRanks, AgreeWithTheReference) {

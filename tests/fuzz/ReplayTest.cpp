@@ -29,7 +29,7 @@ void replay(const Target& target, const std::string& input) {
   }
 }
 
-/// Runs the target on each file of a folder. Returns their number.
+/// Runs the target on each file of a folder, if it is there. Returns their number.
 size_t replayFolder(const Target& target, const fs::path& folder) {
   std::vector<fs::path> files;
   if (fs::is_directory(folder))
@@ -58,12 +58,23 @@ TEST_P(Replay, OfRegressions) {
 }
 
 TEST_P(Replay, OfMutations) {
-  // As many as fit a second; a target that starts a process has few.
-  const bool slow = GetParam().name == "answers" || GetParam().name == "bundles";
+  // As many as fit a second.
   std::mt19937_64 random(7);
   const std::vector<std::string> seeds = GetParam().seeds();
-  for (int i = 0; i < (slow ? 150 : 2000) && !HasFailure(); ++i)
+  for (int i = 0; i < (GetParam().slow ? 150 : 2000) && !HasFailure(); ++i)
     replay(GetParam(), mutated(seeds[i % seeds.size()], seeds[random() % seeds.size()], random));
+}
+
+TEST(Regressions, AreOfTargetsAndNotEmpty) {
+  int folders = 0;
+  for (const auto& entry : fs::directory_iterator(NORMC_REGRESSIONS)) {
+    const std::string name = entry.path().filename().string();
+    const auto hasName = [&](const Target& target) { return target.name == name; };
+    EXPECT_TRUE(std::any_of(targets().begin(), targets().end(), hasName)) << name << " is no target";
+    EXPECT_TRUE(fs::is_directory(entry) && !fs::is_empty(entry)) << name;
+    ++folders;
+  }
+  EXPECT_GT(folders, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Replay, testing::ValuesIn(targets().begin(), targets().end()),

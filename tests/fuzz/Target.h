@@ -26,6 +26,7 @@ struct Target {
   void (*run)(std::string_view bytes);
   /// Returns inputs that reach the code behind the first checks.
   std::vector<std::string> (*seeds)();
+  bool slow = false;  ///< an input runs a part of a tuning
 };
 
 /// Returns all targets of this build.

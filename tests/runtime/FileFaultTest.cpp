@@ -136,6 +136,9 @@ TEST_F(FileFault, IsAStatusThatNamesTheFile) {
         EXPECT_EQ(y_, want);
       } else {
         EXPECT_TRUE(has(said, path_));
+        if (failed == std::string("fstat") || failed == std::string("pread")) {
+          EXPECT_TRUE(has(said, ": cannot read the package " + path_));
+        }
         const bool loader = failed == std::string("dlopen");
         EXPECT_TRUE(has(said, std::strerror(loader ? ENOENT : each)));
         if (!loader && (each == EMFILE || each == ENOMEM)) {

@@ -122,6 +122,15 @@ TEST(Package, ThatIsTruncatedIsRefused) {
                                            std::to_string(bytes.size()));
 }
 
+TEST(Package, ThatBecomesShorterWhileItIsOpenIsRefused) {
+  const std::string path = temporaryPath("shorter.npk");
+  ASSERT_TRUE(standardPackage().write(path));
+  const host::Package package(context(), path);
+  ASSERT_EQ(truncate(path.c_str(), 1000), 0);
+  EXPECT_EQ(refusal([&] { package.verify(); }), "DATA_LOSS: " + path + " became shorter while it was open");
+  unlink(path.c_str());
+}
+
 TEST(Package, WithAnyFlippedBitIsRefused) {
   const std::string bytes = packageOf(layerNorm("forward")).bytes();
   const auto usable = [&](const std::string& changed) {

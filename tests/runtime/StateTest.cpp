@@ -264,6 +264,11 @@ TEST(State, RefusesWhatDoesNotBelongToIt) {
             "features, and warmup (step:i64[], warmed:f32[]) with 10 features");
   EXPECT_EQ(refusal([&] { State(Plan(standard(), "layer_norm:forward@f32[*x*]"), 8); }),
             "FAILED_PRECONDITION: layer_norm:forward@f32[*x*] has no state");
+  const normc_sizes sizes = norm.sizes();
+  const size_t bytes = norm.state.buffer().bytes;
+  EXPECT_EQ(refusal(normc_plan_state_init(norm.forwardPlan.get(), &sizes, values, bytes - 1)),
+            "INVALID_ARGUMENT: memory has " + std::to_string(bytes - 1) + " bytes; the state has " +
+                std::to_string(bytes));
   EXPECT_EQ(refusal([&] { State(norm.forwardPlan, 0); }),
             "INVALID_ARGUMENT: sizes.features is 0 and power_norm:forward@f32[*x*] leaves the features open");
 
