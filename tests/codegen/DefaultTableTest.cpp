@@ -214,11 +214,29 @@ TEST_F(Defaults, ASiblingLimitsTheRowsWhereALineDoesNot) {
   EXPECT_EQ(most(core), most(*findCore("cove")));
 }
 
+TEST_F(Defaults, ForwardALimitOfSplitRowsEndsAtANearerLineOfWholeRows) {
+  const Core core{
+      "test", "",
+      R"({"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x4096]", "schedule": "resident,vector=8"}
+{"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x6144]", "schedule": "resident,vector=8"}
+{"set": "x86-64-v3", "problem": "layer_norm:forward@f32[*x6144]", "schedule": "split,vector=8", "most_rows": 24}
+{"set": "x86-64-v3", "problem": "layer_norm:forward@bf16[*x6144]", "schedule": "resident,vector=8,scalar_tail"}
+)",
+      ""};
+  const auto most = [&](const std::string& shape) {
+    return mostRows(problemOf("layer_norm:forward@" + shape), withTable(core), Strategy::Split).value_or(0);
+  };
+  EXPECT_EQ(most("f32[*x6144]"), 24);
+  EXPECT_EQ(most("f32[*x8192]"), 18);
+  EXPECT_EQ(most("f32[*x4096]"), 0);
+  EXPECT_EQ(most("f32[*x2048]"), 0);
+  EXPECT_EQ(most("bf16[*x6144]"), 0) << "the type was measured, too";
+}
+
 TEST_F(Defaults, ALimitIsOfTheSameTensors) {
   const Core core{
       "test", "",
-      R"({"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x1024]", "schedule": "resident,vector=8"}
-{"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "resident,vector=8"}
+      R"({"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "resident,vector=8"}
 {"set": "x86-64-v3", "problem": "rms_norm_residual:forward@f32[*x2048]", "schedule": "split,vector=8", "most_rows": 64}
 )",
       ""};
@@ -243,6 +261,8 @@ TEST(DefaultTable, KeepsWhatWasMeasured) {
       {"x86-64-v4:cove", "layer_norm:backward@f32[*x4096]", "resident,vector=16,rows=4,unroll=2"},
       {"x86-64-v4:granite", "power_norm:backward@f32[*x1024]", "streamed,vector=16,rows=4,unroll=4"},
       {"x86-64-v4:granite", "layer_norm:forward@f32[*x1000]", "resident,vector=16,rows=2,unroll=4"},
+      {"x86-64-v4:zen5", "layer_norm:forward@f32[*x1024]", "resident,vector=16,rows=2,unroll=8"},
+      {"x86-64-v4:zen5", "power_norm:backward@f32[*x768]", "streamed,vector=32,rows=2,unroll=8"},
       {"x86-64-v4:zen4", "rms_norm:forward@f32[*x512]", "resident,vector=8,rows=4,unroll=2"},
       {"x86-64-v4:zen4", "rms_norm:forward@f32[*x1000]", "resident,vector=8,rows=2,unroll=4"},
       {"x86-64-v4:zen4", "layer_norm:forward@f32[*x64]", "resident,vector=8,rows=8,unroll=1"},

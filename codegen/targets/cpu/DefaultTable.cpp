@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "codegen/TableLines.h"
 #include "llvm/ADT/StringExtras.h"
@@ -161,9 +162,25 @@ const TableLine* findLine(const Problem& problem, const Isa& isa, Strategy strat
   return nullptr;
 }
 
+/// True if the first line is nearer to a problem: by the type of data, what is around, or else the size.
+static bool isNearer(const TableLine& first, const TableLine& second, const Problem& problem) {
+  const auto apart = [&](const TableLine& line) {
+    return std::pair(line.problem.data != problem.data,
+                     surroundingsOf(line.problem) != surroundingsOf(problem));
+  };
+  const auto [data, around] = apart(first);
+  const auto [otherData, otherAround] = apart(second);
+  if (data > otherData || around > otherAround) return false;
+  return data < otherData || around < otherAround ||
+         distance(first.problem, problem) < distance(second.problem, problem);
+}
+
 std::optional<int64_t> mostRows(const Problem& problem, const Isa& isa, Strategy strategy) {
   const TableLine* decides = findLine(problem, isa, strategy);
   if (!decides) return std::nullopt;
+  const bool splits = strategy == Strategy::Split && !isBackward(problem.entry);
+  if (const TableLine* whole = splits ? findLine(problem, isa, Strategy::Resident) : nullptr)
+    if (isNearer(*whole, *decides, problem)) return std::nullopt;
   const std::string own = surroundingsOf(problem), around = surroundingsOf(decides->problem);
   if (around != own && around == exchangeStream(own) && !isBackward(problem.entry)) return std::nullopt;
   const auto rowBytes = [](const Problem& p) {

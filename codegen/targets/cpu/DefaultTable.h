@@ -47,8 +47,9 @@ std::string kindOf(const Problem&);
 const TableLine* findLine(const Problem&, const Isa&, Strategy);
 
 /// Returns the rows up to which the strategy is faster than the first one, as much data as in those of the
-/// line that decides, or of its kind in the table of the sibling; nothing if neither says. Forward a line of
-/// a residual with a stream does not say it for one without, nor the reverse: it has a tensor more.
+/// line that decides, or of its kind in the table of the sibling; nothing if neither says. Forward a
+/// line of a residual with a stream does not say it for one without, nor the reverse: it has a tensor more;
+/// and where a line of whole rows is nearer than one of split rows, its problem was measured without a gain.
 /// Thread-safe.
 std::optional<int64_t> mostRows(const Problem&, const Isa&, Strategy);
 
