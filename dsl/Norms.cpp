@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kDeepestDescent = 16;
 constexpr size_t kLongestLine = 500;
-constexpr size_t kMostControls = 16;  // that are reported one by one in a file that is mostly others
+constexpr size_t kMostControls = 16;  // that are reported one by one
 // A file may hold 20,000 norms with as many wrong bases: a comparison of all with all would take a minute.
 constexpr size_t kMostSuggestions = 20;      // that are made for the bases of one file
 constexpr size_t kMostSuggestedNorms = 100;  // of the file, from which they are made
@@ -71,7 +71,7 @@ class FileReader {
                         {source_.file()},
                         ""};
     const auto controls = static_cast<size_t>(std::count_if(text.begin(), text.end(), isControl));
-    if (controls > kMostControls && controls > text.size() / 20)
+    if (controls > kMostControls)
       return Diagnostic{std::to_string(controls) + " of the " + std::to_string(bytes_) +
                             " bytes are control characters, so the file is no text",
                         "C27",
