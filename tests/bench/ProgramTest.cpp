@@ -8,15 +8,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/bench/Files.h"
+
 namespace normc::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string textOf(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// Answers as the peer with PyTorch does, until a call of the second heat runs.
 const char kDyingPeer[] = R"(#!/bin/sh

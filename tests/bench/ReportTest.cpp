@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "bench/cpu/Report.h"
+#include "tests/bench/Files.h"
 #include "tests/bench/Heats.h"
 #include "tools/plot/Gnuplot.h"
 
@@ -13,11 +14,6 @@ namespace normc::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string textOf(const fs::path& file) {
-  std::ifstream stream(file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 class Report : public testing::Test {
  protected:

@@ -13,15 +13,19 @@ inline Arch archOf(const char* name) { return llvm::cantFail(findArch(name)); }
 
 /// The reason against a schedule that is legal but for what `change` does.
 template <typename Change>
-std::string reason(const char* problem, Schedule s, Change change, const char* arch = "sm_90") {
+std::string reason(const Problem& problem, Schedule s, Change change, const char* arch = "sm_90") {
   change(s);
-  return whyIllegal(traitsOf(problemOf(problem), s.strategy), s, archOf(arch)).value_or("");
+  return whyIllegal(traitsOf(problem, s.strategy), s, archOf(arch)).value_or("");
 }
 
-/// A warp for a row of LayerNorm.
 template <typename Change>
-std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward@f32[*x256]",
-                        const char* arch = "sm_90") {
+std::string reason(const char* problem, Schedule s, Change change, const char* arch = "sm_90") {
+  return reason(problemOf(problem), s, change, arch);
+}
+
+/// A warp for a row.
+template <typename Change>
+std::string reasonOfRow(Change change, const Problem& problem, const char* arch = "sm_90") {
   return reason(problem,
                 {.strategy = Strategy::Resident,
                  .threads = 128,
@@ -31,6 +35,13 @@ std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward
                  .rows = 1,
                  .chunks = 8},
                 change, arch);
+}
+
+/// The same for LayerNorm, unless another problem is named.
+template <typename Change>
+std::string reasonOfRow(Change change, const char* problem = "layer_norm:forward@f32[*x256]",
+                        const char* arch = "sm_90") {
+  return reasonOfRow(change, problemOf(problem), arch);
 }
 
 /// Eight warps below each other, for a norm over rows.

@@ -460,20 +460,11 @@ TEST(CudaSchedule, HoldsScaleAndBiasOfRowsThatHaveThem) {
 TEST(CudaSchedule, HoldsVectorsOfSeveralTypesForTeams) {
   const Problem problem =
       problemOf("norm n from rms_norm {\n  gate silu(per = feature)\n}\n", ":forward@bf16[*x32]");
-  Schedule s{.strategy = Strategy::Resident,
-             .threads = 128,
-             .team = 2,
-             .vector = 4,
-             .tile = 4,
-             .rows = 1,
-             .chunks = 8,
-             .hold = 1};
-  const auto reason = [&] {
-    return whyIllegal(traitsOf(problem, s.strategy), s, archOf("sm_90")).value_or("");
+  const auto hold = [&](int64_t team, int64_t tile) {
+    return reasonOfRow([&](Schedule& s) { s.hold = 1, s.team = team, s.tile = tile; }, problem);
   };
-  EXPECT_EQ(reason(), "");
-  s.team = 1, s.tile = 8;
-  EXPECT_EQ(reason(),
+  EXPECT_EQ(hold(2, 4), "");
+  EXPECT_EQ(hold(1, 8),
             "hold = 1 keeps vectors of several types, which team = 1 would not align; legal: 0, or a larger "
             "team");
 }
