@@ -145,7 +145,11 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
                   the outputs of these.
     `fetch`       in large calls the inputs of the next rows are prefetched while the
                   outputs of these are written.
+    `nta`         with `fetch`: the prefetches are non-temporal, for data that are used
+                  once.
     `in_turn`     the rows of a step are stored one after the other.
+    `wide`        in calls that are not large a stream takes 1024 features of its rows at
+                  a time, not 512.
   }];
   let parameters = (ins EnumParameter<Norm_Strategy>:$strategy, "int64_t":$vector,
                     "int64_t":$rows, "int64_t":$unroll, "int64_t":$tile, "int64_t":$grain,
@@ -153,7 +157,9 @@ def Norm_ScheduleAttr : Norm_Attr<"Schedule", "schedule"> {
                     DefaultValuedParameter<"int64_t", "0">:$stream,
                     DefaultValuedParameter<"bool", "false">:$ahead,
                     DefaultValuedParameter<"bool", "false">:$fetch,
-                    DefaultValuedParameter<"bool", "false">:$in_turn);
+                    DefaultValuedParameter<"bool", "false">:$nta,
+                    DefaultValuedParameter<"bool", "false">:$in_turn,
+                    DefaultValuedParameter<"bool", "false">:$wide);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

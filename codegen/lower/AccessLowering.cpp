@@ -277,10 +277,10 @@ void AccessLowering::storeStored(TensorOp t, Value address, Value value, std::op
   }
 }
 
-void AccessLowering::prefetch(TensorOp t, Value address) {
-  constexpr unsigned kSecondLevel = 2;
-  memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false, kSecondLevel,
-                             /*isDataCache=*/true);
+void AccessLowering::prefetch(TensorOp t, Value address, bool nonTemporal) {
+  constexpr unsigned kNonTemporal = 0, kSecondLevel = 2;
+  memref::PrefetchOp::create(l_.b, l_.loc, buffer(t), ValueRange{address}, /*isWrite=*/false,
+                             nonTemporal ? kNonTemporal : kSecondLevel, /*isDataCache=*/true);
 }
 
 }  // namespace normc::codegen

@@ -123,8 +123,9 @@ class AccessLowering {
              std::optional<int64_t> alignment = {}, bool nonTemporal = false);
   void storeStored(TensorOp, mlir::Value address, mlir::Value stored, std::optional<int64_t> alignment = {},
                    bool nonTemporal = false);
-  /// Prefetches the cache line of an element into the second-level cache. Any address is allowed.
-  void prefetch(TensorOp, mlir::Value address);
+  /// Prefetches the cache line of an element: into the second-level cache or, for data that are used once,
+  /// with the non-temporal hint. Any address is allowed.
+  void prefetch(TensorOp, mlir::Value address, bool nonTemporal);
 
  private:
   mlir::Value buffer(TensorOp);

@@ -78,10 +78,12 @@ TEST_F(Dialect, ScheduleAttributeKeepsEveryKnob) {
                   .stream = 2,
                   .ahead = true,
                   .fetch = true,
-                  .inTurn = true};
+                  .nta = true,
+                  .inTurn = true,
+                  .wide = true};
   std::string text =
       "#norm.schedule<strategy = resident, vector = 16, rows = 2, unroll = 4, tile = 8, grain = 5, "
-      "scalar_tail = true, stream = 2, ahead = true, fetch = true, in_turn = true>";
+      "scalar_tail = true, stream = 2, ahead = true, fetch = true, nta = true, in_turn = true, wide = true>";
   EXPECT_EQ(mlir::parseAttribute(text, &context_), s.attribute(&context_)) << diagnostics_;
 }
 

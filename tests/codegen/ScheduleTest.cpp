@@ -32,9 +32,10 @@ TEST(Schedule, PrintsEveryKnob) {
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead");
   s.fetch = true;
   EXPECT_EQ(s.text(), "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch");
-  s.inTurn = true;
-  EXPECT_EQ(s.text(),
-            "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch,in_turn");
+  s.nta = s.inTurn = s.wide = true;
+  EXPECT_EQ(
+      s.text(),
+      "resident,vector=16,rows=2,unroll=4,tile=8,grain=5,stream=4,scalar_tail,ahead,fetch,nta,in_turn,wide");
 }
 
 TEST(Schedule, ParsesWhatItPrints) {
@@ -42,7 +43,7 @@ TEST(Schedule, ParsesWhatItPrints) {
     for (int64_t knob : {1, 2, 8})
       for (bool flag : {false, true}) {
         Schedule s{strategy, 2 * knob,        knob, 8 / knob, knob, 3 * knob,
-                   flag,     flag ? knob : 0, flag, flag,     flag};
+                   flag,     flag ? knob : 0, flag, flag,     flag, flag};
         auto again = parseSchedule(s.text());
         ASSERT_TRUE(bool(again)) << s.text();
         EXPECT_EQ(*again, s) << again->text();
@@ -55,7 +56,7 @@ TEST(Schedule, SaysWhichPartOfATextIsWrong) {
   EXPECT_EQ(parseError("streamed,width=8"),
             "schedule 'streamed,width=8': no knob 'width'; legal: vector, rows, unroll, tile, grain, stream, "
             "scalar_tail, "
-            "ahead, fetch, in_turn");
+            "ahead, fetch, nta, in_turn, wide");
   EXPECT_EQ(parseError("streamed,rows=4,rows=2"), "schedule 'streamed,rows=4,rows=2': 'rows' is given twice");
   EXPECT_EQ(parseError("streamed,rows=four"),
             "schedule 'streamed,rows=four': 'four' is not a number for rows");
@@ -86,6 +87,23 @@ TEST(Schedule, RefusalsSayTheNumberAndTheRule) {
             "rows * unroll = 32 accumulators of each sum; legal: up to 16");
   EXPECT_EQ(reason([](Schedule& s) { s.stream = 0, s.fetch = true; }),
             "fetch with stream = 0; legal: a stream, whose large calls fetch");
+  EXPECT_EQ(reason([](Schedule& s) { s.stream = 4, s.nta = true; }),
+            "nta without fetch; legal: with fetch, whose prefetches are non-temporal then");
+}
+
+TEST(Schedule, WideIsForStreamsOfManyFeatures) {
+  const auto wide = [](Schedule& s) { s.wide = true; };
+  EXPECT_EQ(reason(wide, "batch_norm:forward@f32[*x513]"), "");
+  EXPECT_EQ(reason(wide, "batch_norm:forward@f32[*x*]"), "");
+  for (const char* problem :
+       {"batch_norm:forward@f32[*x512]", "batch_norm:forward@f32[*x1024x*]{layout=channels_first}",
+        "power_norm_released:forward@f32[*x1024]{heads=4}"})
+    EXPECT_EQ(reason(wide, problem),
+              "wide; legal: streamed, with more than 512 features that lie together, without a "
+              "pre-normalization");
+  EXPECT_NE(reason([&](Schedule& s) { wide(s), s.strategy = Strategy::Resident; },
+                   "batch_norm:forward@f32[*x1024]"),
+            "");
 }
 
 TEST(Schedule, AnInferenceThatSumsHasTheDefaultOfAForward) {

@@ -69,7 +69,7 @@ std::vector<std::string> seedsOfSchedules() {
   return {codegen::cpu::Schedule().text(),
           codegen::cuda::Schedule().text(),
           codegen::halide::Schedule().text(),
-          "resident,vector=16,rows=2,scalar_tail,ahead,fetch,in_turn,stream=4",
+          "resident,vector=16,rows=2,scalar_tail,ahead,fetch,nta,in_turn,wide,stream=4",
           "split,unroll=8",
           "streamed,rows=-1",
           "streamed,threads=128,prefetch=7,hints=1,grid=4,shared=2",

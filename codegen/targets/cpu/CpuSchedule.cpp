@@ -18,7 +18,9 @@ static llvm::SmallVector<Knob> knobsOf(Schedule& s) {
           {"scalar_tail", nullptr, &s.scalarTail},
           {"ahead", nullptr, &s.ahead},
           {"fetch", nullptr, &s.fetch},
-          {"in_turn", nullptr, &s.inTurn}};
+          {"nta", nullptr, &s.nta},
+          {"in_turn", nullptr, &s.inTurn},
+          {"wide", nullptr, &s.wide}};
 }
 
 void setKnob(Schedule& s, llvm::StringRef name, int64_t value) { codegen::setKnob(knobsOf(s), name, value); }
@@ -30,7 +32,7 @@ std::string Schedule::text() const {
 
 ScheduleAttr Schedule::attribute(mlir::MLIRContext* context) const {
   return ScheduleAttr::get(context, strategy, vector, rows, unroll, tile, grain, scalarTail, stream, ahead,
-                           fetch, inTurn);
+                           fetch, nta, inTurn, wide);
 }
 
 llvm::Expected<Schedule> parseSchedule(llvm::StringRef text) {
@@ -75,6 +77,8 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
   if (s.stream)
     if (auto reason = whyNoPower("stream", s.stream, 8)) return *reason + ", or 0";
   if (s.fetch && !s.stream) return "fetch with stream = 0; legal: a stream, whose large calls fetch";
+  if (s.nta && !s.fetch)
+    return "nta without fetch; legal: with fetch, whose prefetches are non-temporal then";
   if (s.ahead && s.strategy == Strategy::Split) return "ahead; legal where a task has whole rows";
   if (s.ahead && statisticWidth(problem) == 0)
     return "ahead; legal where a statistic is of one row, and has to be complete before it is used";
@@ -85,7 +89,15 @@ std::optional<std::string> whyIllegal(const Problem& problem, const Schedule& s,
     return "in_turn with rows = 1; legal: rows of at least 2";
   if (s.inTurn && s.rows == 1 && s.stream <= 1)
     return "in_turn with rows = 1; legal: rows, or stream, of at least 2";
+  if (s.wide && !canBeWide(problem, s.strategy))
+    return "wide; legal: streamed, with more than 512 features that lie together, without a "
+           "pre-normalization";
   return std::nullopt;
+}
+
+bool canBeWide(const Problem& problem, Strategy strategy) {
+  return strategy == Strategy::Streamed && problem.layout == Layout::FeaturesLast && !problem.spec->pre &&
+         problem.features.value_or(kUnknownFeatures) > kCachedTile;
 }
 
 bool isMap(const Problem& problem) {

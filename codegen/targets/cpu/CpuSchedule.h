@@ -19,6 +19,10 @@ namespace normc::codegen::cpu {
 /// The number of features that choices assume for a kernel that serves any number of them.
 constexpr int64_t kUnknownFeatures = 1024;
 
+/// The features of its rows that a stream takes at a time in a call that is not large, without `wide`. Then
+/// the rows of a step stay in a first-level cache of 32 KiB too.
+constexpr int64_t kCachedTile = 512;
+
 struct Schedule {
   Strategy strategy = Strategy::Streamed;
   int64_t vector = 8;
@@ -33,10 +37,15 @@ struct Schedule {
   bool ahead = false;
   /// in large calls the inputs of the next rows are prefetched while the outputs of these are written
   bool fetch = false;
+  /// with `fetch`: the prefetches are non-temporal, for data that are used once
+  bool nta = false;
+
+  bool inTurn = false;  ///< the rows of a step are stored one after the other
+  /// in calls that are not large a stream takes 1024 features of its rows at a time, not 512
+  bool wide = false;
 
   std::string text() const;
   ScheduleAttr attribute(mlir::MLIRContext*) const;
-  bool inTurn = false;  ///< the rows of a step are stored one after the other
   bool operator==(const Schedule&) const = default;
 };
 
@@ -73,6 +82,9 @@ bool isAcrossChannels(const Problem&);
 /// True if a step of a task writes several rows, or channels, each complete, so that they can be stored one
 /// after the other (`in_turn`).
 bool canStoreInTurn(const Problem&, Strategy);
+
+/// True if a schedule of the problem may be `wide`: it has streams, of more features than kCachedTile.
+bool canBeWide(const Problem&, Strategy);
 
 /// Returns the number of rows whose x has `size` bytes, between 1 and `most`.
 int64_t rowsOf(int64_t size, const Problem&, int64_t most);

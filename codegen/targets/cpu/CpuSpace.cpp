@@ -121,6 +121,11 @@ std::vector<KnobSpace> knobSpaces(const Problem& problem, const Isa& isa, const 
         {"in_turn", canStoreInTurn(problem, s.strategy) ? std::vector<int64_t>{0, 1} : only(0), true});
     const bool large = isLarge(problem, load) && s.stream;
     space.knobs.push_back({"fetch", large ? std::vector<int64_t>{0, 1} : only(s.fetch), true});
+    space.knobs.push_back({"nta", large ? std::vector<int64_t>{0, 1} : only(s.nta), true});
+    space.knobs.push_back(
+        {"wide",
+         !isLarge(problem, load) && canBeWide(problem, strategy) ? std::vector<int64_t>{0, 1} : only(s.wide),
+         true});
     spaces.push_back(std::move(space));
   }
   return spaces;

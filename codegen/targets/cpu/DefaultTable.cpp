@@ -208,12 +208,16 @@ void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Sc
   changed.tile = measured.tile;
   changed.ahead = measured.ahead;
   changed.inTurn = measured.inTurn;
+  changed.wide = measured.wide && canBeWide(problem, measured.strategy);
   // With AVX-512 a vector of bf16 is two registers, so a step has half as many vectors.
   if (!type && isa.masks16 && changed.vector * bytes(problem.statistics()) > isa.vectorBytes) {
     changed.unroll = std::max<int64_t>(changed.unroll / 2, 1);
     changed.tile = std::max<int64_t>(changed.tile / 2, 1);
   }
-  if (type && alike) changed.stream = measured.stream, changed.fetch = measured.fetch;
+  if (type && alike) {
+    changed.stream = measured.stream;
+    changed.fetch = measured.fetch, changed.nta = measured.nta;
+  }
   if (!whyIllegal(problem, changed, isa)) s = changed;
 }
 

@@ -1,5 +1,6 @@
 // Streams: sweeps over rows in the order of memory, a tile of features at a time, whose sums are collected in
 // a buffer.
+#include "codegen/targets/cpu/CpuSchedule.h"
 #include "codegen/targets/cpu/lower/Sweep.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -7,9 +8,6 @@ using namespace mlir;
 
 namespace normc::codegen {
 
-/// The features of a tile in a call that is not large. Then the rows of a step stay in the first-level cache
-/// too; a large call needs long pieces of a row instead.
-static constexpr int64_t kCachedTile = 512;
 /// The steps of a stream whose sums are collected before they are added to the partials. Steps of one row
 /// have half as many, because the schedule does not add their terms first.
 static constexpr int64_t kFlushStreamSteps = 16;
@@ -33,7 +31,8 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
   int64_t together = slab_.getHead() ? *slab_.getHead() : s.rowsTogether(steps_.rows);
   // The rows of the head are few, and their middle takes many operations: one vector of each is a step.
   llvm::SaveAndRestore vectors(steps_.unroll, slab_.getHead() ? 1 : steps_.unroll);
-  const int64_t columns = steps_.large ? kStreamTile : kCachedTile;
+  // A large call needs long pieces of a row.
+  const int64_t columns = steps_.large || schedule_.getWide() ? kStreamTile : cpu::kCachedTile;
   l_.forEach(l_.index(0), f_.features(), columns, [&](Value tile) {
     llvm::SaveAndRestore begins(runBegin_, tile);
     auto features = Loops::constant(f_.features());

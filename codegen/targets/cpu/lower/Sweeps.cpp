@@ -167,7 +167,8 @@ void PhaseLowering::prefetchNext(ArrayRef<Replica> replicas, Value offset, int64
       auto t = cast<TensorOp>(op);
       Value first = f_.address(t, at);
       const int64_t line = kCacheLine * 8 / t.getType().getIntOrFloatBitWidth();
-      for (int64_t i = 0; i < elements; i += line) f_.prefetch(t, l_.add(first, l_.index(i)));
+      for (int64_t i = 0; i < elements; i += line)
+        f_.prefetch(t, l_.add(first, l_.index(i)), schedule_.getNta());
     }
   }
 }
