@@ -14,8 +14,10 @@ struct Job {
   Problem problem;
   TargetPtr target;
   std::string schedule;
-  package::Limits limits = {};              ///< limits of the calls that the kernel is offered for
-  std::string origin = "default";           ///< the reason for this schedule, in the manifest
+  package::Limits limits = {};  ///< limits of the calls that the kernel is offered for
+  /// The reason for this schedule, in the manifest: default, given (by the user), candidate (of a tuning),
+  /// fallback, or the record.
+  std::string origin = "default";
   bool fromRecord = false;                  ///< the schedule is from a record, which `origin` names
   std::vector<std::string> selection = {};  ///< the steps of the choice, a line each
   std::string core = {};                    ///< the core whose calls prefer the kernel; empty: any

@@ -1,6 +1,7 @@
 #include "dsl/Build.h"
 
 #include <algorithm>
+#include <array>
 
 #include "dsl/ClauseOptions.h"
 #include "dsl/ForeignSyntaxHints.h"
@@ -41,6 +42,7 @@ class Builder {
   struct Handler {
     std::string_view keyword;
     void (Builder::*apply)(const Clause&);
+    std::array<std::string_view, 5> options = {};  // that only some of its values have
   };
   static const Handler kHandlers[18];
 
@@ -53,7 +55,7 @@ class Builder {
   void reduce(const Clause& clause) {
     spec_.reduce = Reduce::Features;
     spec_.groups = {};
-    const Item* value = only(clause, allOf(kReduceWords));
+    const Item* value = only(clause, allOf(kReduceWords), kOneReduction);
     if (!value || !head(clause, *value, kReduceWords, spec_.reduce)) return;
     const bool grouped = spec_.perGroup();
     if (grouped) {
@@ -93,7 +95,7 @@ class Builder {
       context_.word(arguments[next++].value, kWindowMeanWords, spec_.window.mean);
     }
     if (next < arguments.size()) {
-      const Token& extra = arguments[next].key.value_or(arguments[next].value);
+      const Token& extra = arguments[next].front();
       context_.fail(extra, "", "unexpected " + inQuotes(extra.text) + " in 'window'",
                     "write 'window(16, arithmetic)' or 'window(16, geometric)'");
     }
@@ -166,6 +168,11 @@ class Builder {
     spec_.scale = spec_.bias = false;
     spec_.scaleOffset.reset();
     if (isNone(clause)) return;
+    if (const Token* option = optionOf("bias", clause.items)) {
+      context_.fail(*option, "C28", "'bias' has no option " + inQuotes(option->text),
+                    "the offset is of the scale: 'affine scale(offset = 1)'");
+      return;
+    }
     std::vector<Item> items = clause.items;
     double offset = 0;
     takeOffset(clause, items, offset);
@@ -200,7 +207,7 @@ class Builder {
     spec_.gate.reset();
     std::optional<Activation> function;
     const Item* value = only(clause, allOf(kGateWords));
-    if (!value || !head(clause, *value, kGateWords, function)) return;
+    if (!value || !head(clause, *value, kGateWords, function, "C31")) return;
     if (!function) {
       options(clause, *value, {});
       return;
@@ -218,17 +225,15 @@ class Builder {
     Spec::Modulate& modulate = spec_.modulate.emplace();
     std::vector<Item> items = clause.items;
     takeOffset(clause, items, modulate.offset);
-    for (const Item& item : items) {
-      if (item.key || !item.value.isWord("shift") || item.arguments.empty()) continue;
-      context_.fail(item.arguments[0].key.value_or(item.arguments[0].value), "C30",
-                    "'shift' of 'modulate' has no options",
+    if (const Token* option = optionOf("shift", items)) {
+      context_.fail(*option, "C30", "'shift' of 'modulate' has no options",
                     "an offset belongs to 'scale': write 'modulate scale(offset = 0)'");
       return;
     }
     const Options given(context_, items, "'modulate'", "modulate", {"per"}, {"scale", "shift"});
     modulate.scale = given.flag("scale");
     modulate.shift = given.flag("shift");
-    given.word("per", kModulatePerWords, modulate.per);
+    given.word("per", kModulatePerWords, modulate.per, "C30");
   }
 
   // Reads the option of `scale`, the only word of a list that has one, and takes it out of the items.
@@ -239,6 +244,13 @@ class Builder {
       item.arguments.clear();
       return;
     }
+  }
+
+  // Returns the first option of a word of a list that has none; null if it stands without.
+  static const Token* optionOf(std::string_view word, const std::vector<Item>& items) {
+    for (const Item& item : items)
+      if (!item.key && item.value.isWord(word) && !item.arguments.empty()) return &item.arguments[0].front();
+    return nullptr;
   }
 
   void rope(const Clause& clause) {
@@ -355,39 +367,50 @@ class Builder {
     if (value && head(clause, *value, words, out)) options(clause, *value, {});
   }
 
-  // Returns the only item of a clause; else reports an error that lists the legal values.
-  const Item* only(const Clause& clause, const std::vector<std::string>& legal) {
+  static constexpr const char* kOneValue = "write one of them; what is left out is a kernel of its own";
+  static constexpr const char* kOneReduction =
+      "write one of them; one statistic over rows and features is 'segment_features'";
+
+  // Returns the only item of a clause; else reports an error that lists the legal values. `hint` is that for
+  // a second one of these.
+  const Item* only(const Clause& clause, const std::vector<std::string>& legal,
+                   const char* hint = kOneValue) {
     if (clause.items.empty()) {
       expected(clause.keyword, legal);
       return nullptr;
     }
     if (clause.items.size() > 1) {
-      const Token& second = clause.items[1].key.value_or(clause.items[1].value);
-      const bool isValue = !clause.items[1].key && std::ranges::count(legal, clause.items[1].value.text) > 0;
-      context_.fail(second, "", inQuotes(clause.keyword.text) + " takes one value, but a second one follows",
-                    isDivided(clause.items[0], clause.items[1]) ? kNoCommas
-                    : isValue ? "write one of them; what is left out is a kernel of its own"
-                              : "options go into parentheses");
+      const Item& second = clause.items[1];
+      const bool isValue = !second.key && std::ranges::count(legal, second.value.text) > 0;
+      context_.fail(second.front(), "",
+                    inQuotes(clause.keyword.text) + " takes one value, but a second one follows",
+                    isDivided(clause.items[0], second)        ? kNoCommas
+                    : isValue                                 ? hint
+                    : !second.key && knows(second.value.text) ? kOneLineEach
+                                                              : "options go into parentheses");
       return nullptr;
     }
     return &clause.items[0];
   }
 
-  // Reads the word of the item, whose place is recorded for the clause.
+  // Reads the word of the item, whose place is recorded for the clause. `rule`: the rule that lists the
+  // words.
   template <typename Enum, size_t N>
-  bool head(const Clause& clause, const Item& item, const Word<Enum> (&words)[N], Enum& out) {
+  bool head(const Clause& clause, const Item& item, const Word<Enum> (&words)[N], Enum& out,
+            std::string_view rule = "") {
     context_.note(std::string(clause.keyword.text), item.value);
     if (item.key) {
       unnamed(item);
       return false;
     }
-    return context_.word(item.value, words, out);
+    return context_.word(item.value, words, out, rule);
   }
 
   Options options(const Clause& clause, const Item& item, const std::vector<std::string>& names) {
     const std::string owner =
         "'" + std::string(clause.keyword.text) + " " + std::string(item.value.text) + "'";
-    return Options(context_, item.arguments, owner, std::string(clause.keyword.text), names);
+    return Options(context_, item.arguments, owner, std::string(clause.keyword.text), names, /*flags=*/{},
+                   find(clause.keyword.text)->options);
   }
 
   static bool isNone(const Clause& clause) {
@@ -420,22 +443,22 @@ class Builder {
 };
 
 const Builder::Handler Builder::kHandlers[18] = {
-    {"reduce", &Builder::reduce},
+    {"reduce", &Builder::reduce, {"groups"}},
     {"center", &Builder::center},
     {"moment", &Builder::moment},
     {"divide_by", &Builder::divideBy},
     {"running", &Builder::running},
-    {"backward", &Builder::backward},
-    {"renorm", &Builder::renorm},
-    {"residual", &Builder::residual},
-    {"gate", &Builder::gate},
+    {"backward", &Builder::backward, {"decay", "nu", "scale", "clamp_gamma"}},
+    {"renorm", &Builder::renorm, {"rmax", "dmax", "start", "limit", "forward"}},
+    {"residual", &Builder::residual, {"stream"}},
+    {"gate", &Builder::gate, {"at", "per"}},
     {"affine", &Builder::affine},
     {"modulate", &Builder::modulate},
-    {"rope", &Builder::rope},
+    {"rope", &Builder::rope, {"features", "groups"}},
     {"activation", &Builder::activation},
-    {"quantize", &Builder::quantize},
+    {"quantize", &Builder::quantize, {"per", "size", "scale", "floor"}},
     {"epsilon", &Builder::epsilon},
-    {"pre", &Builder::pre},
+    {"pre", &Builder::pre, {"groups", "epsilon"}},
     {"warmup", &Builder::warmup},
     {"padding", &Builder::padding},
 };

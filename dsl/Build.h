@@ -19,4 +19,7 @@ void applyClauses(const NormSyntax& norm, const SourceText&, Spec& spec, Places&
 /// True if a clause begins with that word.
 bool isClause(std::string_view keyword);
 
+/// The hint for a clause behind another one.
+inline constexpr const char* kOneLineEach = "each clause stands on a line of its own";
+
 }  // namespace normc

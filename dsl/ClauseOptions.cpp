@@ -68,8 +68,9 @@ bool BuildContext::groups(const Token& token, Groups& out) const {
   return true;
 }
 
-void BuildContext::unknownWord(const Token& token, const std::vector<std::string>& known) const {
-  fail(token, "", "expected " + oneOf(known) + ", found " + inQuotes(token.text),
+void BuildContext::unknownWord(const Token& token, const std::vector<std::string>& known,
+                               std::string_view rule) const {
+  fail(token, rule, "expected " + oneOf(known) + ", found " + inQuotes(token.text),
        token.kind == Token::Word ? hintFor(token.text, known, "") : "");
 }
 
@@ -81,13 +82,13 @@ bool isDivided(const Item& before, const Item& after) {
 
 Options::Options(const BuildContext& context, const std::vector<Item>& items, const std::string& owner,
                  const std::string& clause, const std::vector<std::string>& names,
-                 const std::vector<std::string>& flags)
+                 const std::vector<std::string>& flags, std::span<const std::string_view> ofClause)
     : context_(context) {
   std::vector<std::string> known = names;
   known.insert(known.end(), flags.begin(), flags.end());
   bool isNamed = false;  // a hint has given a value the name of the first option
   for (const Item& item : items) {
-    const Token& name = item.key ? *item.key : item.value;
+    const Token& name = item.front();
     if (!contains(known, name.text)) {
       const size_t at = &item - items.data();
       const bool divided = isNumber(item) && ((at > 0 && isDivided(items[at - 1], item)) ||
@@ -99,7 +100,8 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
                                 : !named.empty() ? named
                                 : known.empty()  ? "it has none"
                                                  : "its options are " + oneOf(known);
-      context.fail(name, "", owner + " has no option " + inQuotes(name.text),
+      const bool isOfOthers = std::ranges::count(ofClause, name.text) > 0;
+      context.fail(name, isOfOthers ? "C5" : "", owner + " has no option " + inQuotes(name.text),
                    hintFor(name.text, known, legal));
     } else if (find(name.text)) {
       context.fail(name, "C2", "the option " + inQuotes(name.text) + " is given twice",
@@ -111,8 +113,7 @@ Options::Options(const BuildContext& context, const std::vector<Item>& items, co
       context.fail(name, "", "the option " + inQuotes(name.text) + " takes no value",
                    "write '" + std::string(name.text) + "' alone");
     } else if (!item.arguments.empty()) {
-      context.fail(item.arguments[0].key.value_or(item.arguments[0].value), "",
-                   "an option has no options of its own", "");
+      context.fail(item.arguments[0].front(), "", "an option has no options of its own", "");
     } else {
       given_.push_back({name, item.value});
       context.note(clause + "." + std::string(name.text), item.value);

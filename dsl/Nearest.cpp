@@ -40,7 +40,7 @@ int editDistance(std::string_view a, std::string_view b, int most) {
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
   if (word.size() > kLongestWord) return std::nullopt;
   const std::string* best = nullptr;
-  int bestDistance = static_cast<int>(std::max<size_t>(1, word.size() / 3)) + 1;
+  int bestDistance = static_cast<int>(word.size() / 3) + 1;
   for (const std::string& each : known) {
     const int distance = editDistance(word, each, bestDistance - 1);
     if (distance < bestDistance) {

@@ -18,7 +18,7 @@ namespace normc {
 int editDistance(std::string_view a, std::string_view b, int most = 1 << 30);
 
 /// Returns the nearest of `known`, the first of equals; none if even that is too far (more than a third of
-/// the letters).
+/// the letters, so any edit of a word of one or two).
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 /// Returns "did you mean 'layer_norm'?"; `otherwise` if no word is near.

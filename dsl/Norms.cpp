@@ -159,7 +159,7 @@ class FileReader {
       const auto found = known_.find(base.text);
       if (found == known_.end()) {
         fail(base, "C4", "there is no norm " + inQuotes(base.text),
-             didYouMean(base.text, suggestedNames(), "a base is a norm of this file or a built-in one"));
+             didYouMean(base.text, suggestedNames(draft), "a base is a norm of this file or a built-in one"));
         return false;
       }
       draft.descent = 1;
@@ -186,13 +186,15 @@ class FileReader {
     return true;
   }
 
-  // Returns the names that a wrong base may be meant for; none after kMostSuggestions.
-  std::vector<std::string> suggestedNames() {
+  // Returns the names that a wrong base of the draft may be meant for, its own not among them; none after
+  // kMostSuggestions.
+  std::vector<std::string> suggestedNames(const Draft& draft) {
     std::vector<std::string> names;
     if (++suggestions_ > kMostSuggestions) return names;
     for (size_t i = 0; i < std::min(drafts_.size(), kMostSuggestedNorms); ++i)
       names.emplace_back(drafts_[i].syntax.name.text);
     for (const auto& [name, spec] : known_) names.push_back(name);
+    std::erase(names, draft.syntax.name.text);
     return names;
   }
 

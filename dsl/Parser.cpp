@@ -1,6 +1,7 @@
 #include "dsl/Parser.h"
 
 #include "dsl/Build.h"
+#include "dsl/ForeignSyntaxHints.h"
 #include "dsl/Nearest.h"
 
 namespace normc {
@@ -78,22 +79,35 @@ class Parser {
       if (!peek().is(',') || peek().startsLine) break;
       comma = take();
     }
-    if (endsClause()) return clause;
     const Item& last = clause.items.back();
-    if (comma && !last.key && last.value.startsLine && isClause(last.value.text)) {
+    const bool endsInClause = comma && !last.key && isClause(last.value.text);
+    if (endsInClause && last.value.startsLine) {
       fail(*comma, "expected an item behind ',', found the clause " + inQuotes(last.value.text),
            "leave the ',' at the end of the line out");
       return skipLine();
     }
+    if (endsClause()) return clause;
     const bool takesItems = isList(clause.keyword);
     const bool isWord = peek().kind == Token::Word && !isClause(peek().text);
     const bool isItem = takesItems && isWord;
     const bool isOption = !takesItems && (isWord || peek().kind == Token::Number);
     fail(peek(), "expected ',' or the end of the line, found " + describe(peek()),
-         isItem     ? "separate items by a comma"
-         : isOption ? "options go into parentheses"
-                    : "each clause stands on a line of its own");
+         endsInClause ? kOneLineEach
+         : isItem     ? "separate items by a comma"
+         : isOption   ? misplacedOption(last)
+                      : kOneLineEach);
     return skipLine();
+  }
+
+  // Returns the hint for options behind `value` without parentheses; takes none of them.
+  std::string misplacedOption(const Item& value) const {
+    const Token& option = tokens_[at_];
+    size_t at = at_ + 1;
+    if (tokens_[at].is('=')) ++at;
+    const Token& setting = tokens_[at];
+    const bool isOne = value.arguments.empty() && option.kind == Token::Word && isValue(setting) &&
+                       !setting.startsLine && endsClause(tokens_[at + 1]);
+    return isOne ? optionHint(value.value.text, option.text, setting.text) : "options go into parentheses";
   }
 
   // True for the word of a clause that may have several items.
@@ -167,7 +181,10 @@ class Parser {
   }
 
   bool startsNorm() const { return peek().startsLine && peek().isWord("norm"); }
-  bool endsClause() const { return peek().startsLine || peek().is('}') || peek().kind == Token::End; }
+  bool endsClause() const { return endsClause(peek()); }
+  static bool endsClause(const Token& next) {
+    return next.startsLine || next.is('}') || next.kind == Token::End;
+  }
 
   // Recovery: skips to the next line, where the next clause begins.
   std::nullopt_t skipLine() {

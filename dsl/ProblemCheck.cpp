@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "dsl/Nearest.h"
 #include "dsl/Numbers.h"
 #include "dsl/Print.h"
+#include "dsl/ProblemOptions.h"
 
 namespace normc {
 namespace {
@@ -115,7 +115,7 @@ class ProblemChecker {
     }
     for (const auto& [name, value] : problem_.bindings) {
       if (std::find(needed.begin(), needed.end(), name) == needed.end()) {
-        errors_.push_back(unknownOption(spec_, name));
+        errors_.push_back(unknownOption(spec_, name + "=" + std::to_string(value), boundNames()));
         locate_(name, errors_.back());
       } else if (value < 1) {
         fail("P4", name, name + " is " + std::to_string(value), "use a whole number of 1 or more");
@@ -123,6 +123,12 @@ class ProblemChecker {
         fail("P4", name, name + " is " + std::to_string(value), kFewerGroups);
       }
     }
+  }
+
+  std::vector<std::string> boundNames() const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : problem_.bindings) names.push_back(name);
+    return names;
   }
 
   // P5
@@ -361,16 +367,6 @@ class ProblemChecker {
 std::vector<Diagnostic> problemErrors(const Problem& problem,
                                       const std::function<void(const std::string&, Diagnostic&)>& locate) {
   return ProblemChecker(problem, locate).run();
-}
-
-Diagnostic unknownOption(const Spec& spec, const std::string& name) {
-  std::vector<std::string> known = bindingNames(spec);
-  known.insert(known.end(), std::begin(kProblemOptions), std::end(kProblemOptions));
-  return {inQuotes(spec.name) + " has no option " + inQuotes(name),
-          "P4",
-          didYouMean(name, known, "the options are " + oneOf(known)),
-          {},
-          ""};
 }
 
 Result<Problem> checkProblem(Problem problem) {

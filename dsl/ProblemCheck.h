@@ -19,7 +19,4 @@ inline constexpr int64_t kMostFeatures = int64_t(1) << 40;
 std::vector<Diagnostic> problemErrors(
     const Problem&, const std::function<void(const std::string& part, Diagnostic&)>& locate);
 
-/// Returns the error P4: an option, or a binding, that a problem of this spec does not have.
-Diagnostic unknownOption(const Spec&, const std::string& name);
-
 }  // namespace normc

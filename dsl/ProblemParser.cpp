@@ -5,6 +5,7 @@
 #include "dsl/Nearest.h"
 #include "dsl/Problem.h"
 #include "dsl/ProblemCheck.h"
+#include "dsl/ProblemOptions.h"
 #include "runtime/abi/ProblemReader.h"
 
 namespace normc {
@@ -56,6 +57,9 @@ class ProblemParser {
 
   // Notes where options and extents stand; an unknown option, and a size that is to stay open, is an error.
   void findPlaces() {
+    std::vector<std::string> given;
+    for (const TextPart& option : read_.options)
+      given.emplace_back(option.text.substr(0, option.text.find('=')));
     for (const TextPart& option : read_.options) {
       const size_t equals = option.text.find('=');
       const TextPart key{option.offset, option.text.substr(0, equals)};
@@ -63,7 +67,7 @@ class ProblemParser {
       if (!places_.emplace(name, equals == option.text.npos ? key : option.after(equals + 1)).second)
         continue;
       if (known(name)) continue;
-      errors_.push_back(unknownOption(*spec_, name));
+      errors_.push_back(unknownOption(*spec_, option.text, given));
       point(errors_.back(), key);
     }
     const std::vector<TextPart>& shape = read_.shape;
@@ -76,11 +80,20 @@ class ProblemParser {
     for (size_t axis = 0; axis < shape.size() && !takesSizes_; ++axis) {
       if (axis == featureAxis || shape[axis].text == "*") continue;
       const std::string what = axis == 0 && shape.size() == 3 ? "segments" : "rows";
-      const bool middle = axis == 1 && !channelsFirst && shape.size() == 3;
       fail(shape[axis], "P1", "the number of " + what + " stays open, not " + inQuotes(shape[axis].text),
-           middle ? "write '*'; the features stand in the middle only with {layout=channels_first}"
-                  : "write '*'");
+           openHint(axis));
     }
+  }
+
+  // Returns the hint for a number in place of the '*' of segments or rows.
+  std::string openHint(size_t axis) const {
+    const std::vector<TextPart>& shape = read_.shape;
+    const bool channelsFirst = read_.problem.channelsFirst();
+    if (channelsFirst && axis == 2 && shape[1].text == "*")
+      return "with channels_first the features stand in the middle: [*x" + std::string(shape[2].text) + "x*]";
+    if (!channelsFirst && axis == 1 && shape.size() == 3)
+      return "write '*'; the features stand in the middle only with {layout=channels_first}";
+    return "write '*'";
   }
 
   // Whether the norm has that option. Where there is no norm, every option may be one of it.

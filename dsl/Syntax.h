@@ -13,6 +13,9 @@ struct Item {
   std::optional<Token> key;  ///< the word before `=`
   Token value;               ///< a word or a number
   std::vector<Item> arguments;
+
+  /// Returns the first token.
+  const Token& front() const { return key ? *key : value; }
 };
 
 /// `affine scale, bias`

@@ -33,8 +33,12 @@ BuiltCandidate CandidateCompiler::compile(size_t point) const {
   BuiltCandidate made;
   for (const codegen::TargetPtr& target : generators_) {
     if (target->generator() != candidate.generator) continue;
-    auto bytes = codegen::buildPackage(
-        {{.problem = problem_, .target = target, .schedule = candidate.schedule}}, {.threads = 1});
+    auto bytes =
+        codegen::buildPackage({{.problem = problem_,
+                                .target = target,
+                                .schedule = candidate.schedule,
+                                .origin = point == landscape_.byDefault() ? "default" : "candidate"}},
+                              {.threads = 1});
     if (!bytes) {
       made.unavailable = bytes.errorIsA<codegen::Unavailable>();
       made.failure = llvm::toString(bytes.takeError());
@@ -45,7 +49,7 @@ BuiltCandidate CandidateCompiler::compile(size_t point) const {
     if (made.failure.empty()) made.package = path, made.object = objectOf(*bytes);
     return made;
   }
-  made.failure = "the generator `" + candidate.generator + "` is not part of this normc";
+  made.failure = "the generator '" + candidate.generator + "' is not part of this normc";
   return made;
 }
 

@@ -140,7 +140,7 @@ Result<Database> databaseOf(std::string_view text, const std::string& name) {
     return Diagnostic{.message = name +
                                  " holds no records: " + counted(counts.damaged + counts.torn, "line") +
                                  ", none of them a measurement",
-                      .hint = "records are what `normc tune --records FILE.jsonl` writes"};
+                      .hint = "records are what 'normc tune --records FILE.jsonl' writes"};
   return database;
 }
 

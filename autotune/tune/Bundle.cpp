@@ -192,7 +192,7 @@ std::vector<Shipped> readPlan(const std::string& folder) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw BundleError(BundleError::Missing,
-                      "cannot read " + path + "; a bundle is a folder that `normc tune export` made");
+                      "cannot read " + path + "; a bundle is a folder that 'normc tune export' made");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json json = parseJson(text);
   const auto damaged = [&](const std::string& what) {
@@ -214,7 +214,7 @@ std::vector<Shipped> readPlan(const std::string& folder) {
     } catch (
         const std::exception&) {  // the parser's message about a key is of no use to the user of a bundle
       throw damaged("task " + std::to_string(tasks.size() + 1) +
-                    " is not one that `normc tune export` writes");
+                    " is not one that 'normc tune export' writes");
     }
   }
   return tasks;

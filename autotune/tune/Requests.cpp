@@ -20,8 +20,8 @@ std::string shortened(const Json& answer) {
 }
 
 std::runtime_error otherVersion(const std::string& worker, const Json& request, const Json& answer) {
-  return std::runtime_error(worker + " is of another version of normc: to `" +
-                            request.at("do").get<std::string>() + "` it answered " + shortened(answer) +
+  return std::runtime_error(worker + " is of another version of normc: to '" +
+                            request.at("do").get<std::string>() + "' it answered " + shortened(answer) +
                             "; install both from one build");
 }
 

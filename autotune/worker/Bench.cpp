@@ -55,7 +55,7 @@ Json Bench::answer(const Json& request) {
     if (what == "gate") return gate(request);
     if (what == "sample") return sample(request);
     if (what == "copy") return copy(request);
-    return failed("there is no request `" + what + "`");
+    return failed("there is no request '" + what + "'");
   } catch (const host::Error& error) {
     return failed(error.what(), mayPass(error.status()));
   } catch (const std::bad_alloc&) {
@@ -151,7 +151,7 @@ void Bench::load(const Json& request) {
 Bench::Candidate& Bench::candidate(const Json& name) {
   const auto at = candidates_.find(name.get<std::string>());
   if (at == candidates_.end())
-    throw std::runtime_error("no candidate `" + name.get<std::string>() + "` is loaded");
+    throw std::runtime_error("no candidate '" + name.get<std::string>() + "' is loaded");
   return at->second;
 }
 

@@ -39,7 +39,7 @@ std::string quoted(const std::string& line) {
   std::string text = line.substr(0, kLineShown);
   for (char& c : text)
     if (c < ' ' || c > '~') c = '?';
-  return "`" + text + (line.size() > kLineShown ? "..." : "") + "`";
+  return "'" + text + (line.size() > kLineShown ? "..." : "") + "'";
 }
 
 /// Returns the line of a request. Throws std::runtime_error for bytes that JSON cannot hold, e.g. in the path
@@ -49,8 +49,8 @@ std::string lineOf(const Json& request) {
       (void)value.dump();
     } catch (const Json::type_error&) {
       throw std::runtime_error("normc-worker cannot be told the path " +
-                               value.dump(-1, ' ', false, Json::error_handler_t::replace) + " (`" + key +
-                               "`), which is not UTF-8; use another");
+                               value.dump(-1, ' ', false, Json::error_handler_t::replace) + " ('" + key +
+                               "'), which is not UTF-8; use another");
     }
   return request.dump() + "\n";
 }

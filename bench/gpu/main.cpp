@@ -235,7 +235,7 @@ int main(int argc, char** argv) {
   verb("facts", "Device, driver, clocks, memory", facts)->add_flag("--arch", flags.arch, "Print sm_NN alone");
   quick(verb("roofs", "Copy and triad from small to large", roofs));
   quick(verb("problems", "The problems to compile for all of this", problems));
-  quick(verb("tasks", "What `normc tune export` is asked for, an argument a line", tasks));
+  quick(verb("tasks", "What 'normc tune export' is asked for, an argument a line", tasks));
   quick(verb("shapes", "The shapes that bench measures", shapes));
   CLI::App* tests = packaged(verb("test", "Every kernel against the reference", test));
   tests->add_option("--threads", flags.threads,
@@ -244,7 +244,7 @@ int main(int argc, char** argv) {
   tests->add_option("--summary", flags.records, "File to write the summary to");
   CLI::App* times = quick(packaged(verb("bench", "Kernel times beside copies of the same footprint", bench)));
   CLI::App* sweeps = verb("sweep", "Times of all candidates of a bundle, which are not judged", sweep);
-  sweeps->add_option("bundle", flags.bundle, "The folder that `normc tune export` made")->required();
+  sweeps->add_option("bundle", flags.bundle, "The folder that 'normc tune export' made")->required();
   sweeps->add_option("--only", flags.only, "Only problems with this text in them");
   for (CLI::App* sub : {tests, times, sweeps})
     sub->add_option("--hang", flags.hang, "Leave if no kernel has ended for so many seconds [60]");

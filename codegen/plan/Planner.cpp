@@ -19,7 +19,7 @@ static std::optional<std::string> whyNotScaled(const Problem& problem, Strategy 
   const Spec& spec = *problem.spec;
   if (isBackward(problem.entry) || !scalesRows(spec)) return std::nullopt;
   if (strategy == Strategy::Split) return "the scale of codes needs whole rows: strategy resident";
-  if (spec.pre) return "groups of `pre` do not have the scales of whole rows of codes: quantize per = tensor";
+  if (spec.pre) return "groups of 'pre' do not have the scales of whole rows of codes: quantize per = tensor";
   if (spec.perFeature())
     return strategy == Strategy::Streamed ? std::nullopt
                                           : std::optional<std::string>(
@@ -43,12 +43,12 @@ static std::optional<std::string> whyNotTurned(const Problem& problem, Strategy 
   const Spec& spec = *problem.spec;
   if (!spec.rope) return std::nullopt;
   if (spec.reduce == Reduce::Segment)
-    return "the two features of a pair that `rope` turns have statistics of their own in each segment: "
+    return "the two features of a pair that 'rope' turns have statistics of their own in each segment: "
            "reduce rows, features or segment_features";
   if (strategy == Strategy::Split)
-    return "`rope` turns pairs of features, of which a task may have one: strategy resident";
+    return "'rope' turns pairs of features, of which a task may have one: strategy resident";
   if (strategy == Strategy::Resident && spec.perFeature())
-    return "`rope` turns pairs of features, of which a column slab has one: strategy streamed";
+    return "'rope' turns pairs of features, of which a column slab has one: strategy streamed";
   return std::nullopt;
 }
 
@@ -103,7 +103,7 @@ std::optional<std::string> whyOnCpuAlone(const Problem& problem) {
 
 std::optional<std::string> whyInMlirAlone(const Problem& problem) {
   if (problem.spec->quantize && !isBackward(problem.entry)) return "quantized output: only MLIR stores codes";
-  if (problem.spec->rope) return "`rope`: only MLIR turns pairs of features";
+  if (problem.spec->rope) return "'rope': only MLIR turns pairs of features";
   if (problem.output && *problem.output != problem.data)
     return "y of another type than x: only MLIR stores it";
   if (problem.roundsBeforeAffine()) return "round=normalized: only MLIR rounds before the affine";

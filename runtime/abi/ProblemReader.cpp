@@ -11,7 +11,8 @@ namespace {
 using Fault = ProblemFault;
 
 bool isWordCharacter(char c) { return isDigit(c) || isLetter(c); }
-bool isOptionCharacter(char c) { return isWordCharacter(c) || c == '=' || c == '-'; }
+// Those of values that no option has, too, so that a message can name the option: `decay=0.9`.
+bool isOptionCharacter(char c) { return isWordCharacter(c) || c == '=' || c == '-' || c == '+' || c == '.'; }
 
 class Reader {
  public:

@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kForm = "NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
 
 std::string quoted(const char* what, std::string_view text, const std::string& rule) {
-  return std::string(what) + " `" + std::string(text) + "` " + rule;
+  return std::string(what) + " '" + std::string(text) + "' " + rule;
 }
 
 /// Returns the names of all entries, "a, b or c".
@@ -115,7 +115,7 @@ std::optional<ProblemText> parseProblemText(std::string_view text, std::string* 
   ProblemReading reading = readProblem(text);
   const std::string fault = faultOf(reading);
   if (fault.empty()) return std::move(reading.problem);
-  if (why) *why = "problem `" + std::string(text) + "`" + (fault.starts_with("must") ? " " : ": ") + fault;
+  if (why) *why = "problem '" + std::string(text) + "'" + (fault.starts_with("must") ? " " : ": ") + fault;
   return std::nullopt;
 }
 

@@ -123,8 +123,8 @@ normc_status CpuBackend::bindCode(const Package& package) {
   for (const Phase& phase : kernel_.phases) {
     void* const symbol = code_->symbol(phase.symbol.c_str());
     if (!symbol)
-      return fail(NORMC_DATA_LOSS, package.label(), " is damaged: blob ", kernel_.blob, " has no function `",
-                  phase.symbol, "`, which ", kernel_.problem, " needs");
+      return fail(NORMC_DATA_LOSS, package.label(), " is damaged: blob ", kernel_.blob, " has no function '",
+                  phase.symbol, "', which ", kernel_.problem, " needs");
     phases_.push_back(reinterpret_cast<normc_phase>(symbol));
   }
   return NORMC_OK;
@@ -203,7 +203,7 @@ normc_status CpuBackend::run(const Call& call) const {
                 kernel_.problem, " wait for each other between its phases");
   const bool leaveOut = hasWarmup_ && warmupIsOver(call);
   if (steady_ && hasWarmup_ && !leaveOut)
-    return fail(NORMC_FAILED_PRECONDITION, "warmup is not over: `step` of ",
+    return fail(NORMC_FAILED_PRECONDITION, "warmup is not over: 'step' of ",
                 kernel_.parts.readsSaved() ? "saved" : "state_in", " is ", step(call), ", warmup_steps is ",
                 scalars_[warmupScalar_], "; this plan is steady, use one that is not");
   // No phase reads or writes the memory of a copy, so one thread makes it, at any time.

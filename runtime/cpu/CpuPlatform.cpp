@@ -17,7 +17,7 @@ normc_status CpuPlatform::open(const normc_request& request, std::unique_ptr<con
     return fail(NORMC_INVALID_ARGUMENT, "request.device_id is ", request.device_id,
                 "; the CPU has no other number than 0");
   if (request.isa_cap && !(made->cap_ = findIsa(request.isa_cap)))
-    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is `", request.isa_cap, "`; it must be one of ",
+    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is '", request.isa_cap, "'; it must be one of ",
                 isaNames());
   platform = std::move(made);
   return NORMC_OK;
@@ -33,9 +33,9 @@ static bool roundsByInstruction(const Kernel& kernel, const Isa& isa) {
 
 Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
   const auto refuse = [](std::string reason) { return Verdict{.refusal = std::move(reason)}; };
-  if (kernel.device != "cpu") return refuse("is for device `" + kernel.device + "`; this plan is for `cpu`");
+  if (kernel.device != "cpu") return refuse("is for device '" + kernel.device + "'; this plan is for 'cpu'");
   const Isa* const isa = findIsa(kernel.isa);
-  if (!isa) return refuse("needs `" + kernel.isa + "`, which this runtime does not know");
+  if (!isa) return refuse("needs '" + kernel.isa + "', which this runtime does not know");
   if (!cpu_ || !includes(*cpu_, *isa))
     return refuse("needs " + kernel.isa +
                   (cpu_ || isa->needs.empty() ? "" : " with " + std::string(isa->needs)) +
@@ -50,6 +50,15 @@ Platform::Verdict CpuPlatform::judge(const Kernel& kernel) const {
                    : kernel.core == cpuCore() ? Verdict::OfThis
                                               : Verdict::OfOther;
   return {.rank = isa->level, .advantage = "has the newer instruction set", .fit = fit};
+}
+
+std::string CpuPlatform::remedy() const {
+  const Isa* newest = nullptr;  // of the sets that a plan may use
+  for (const Isa& isa : kIsas) {
+    const bool capped = cap_ && isa.level > cap_->level;
+    if (cpu_ && includes(*cpu_, isa) && !capped && !(keepDenormals_ && isa.roundsBF16)) newest = &isa;
+  }
+  return newest ? "compile the package with --target " + std::string(newest->name) + " as well" : "";
 }
 
 normc_status CpuPlatform::bind(const Binding& binding, std::unique_ptr<Backend>& backend) const {

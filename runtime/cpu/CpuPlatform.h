@@ -13,7 +13,7 @@ class CpuPlatform final : public Platform {
 
   const Place& place() const override { return place_; }
   Verdict judge(const Kernel& kernel) const override;
-  std::string remedy() const override { return {}; }
+  std::string remedy() const override;
   normc_status bind(const Binding& binding, std::unique_ptr<Backend>& backend) const override;
 
  private:

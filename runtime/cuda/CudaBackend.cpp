@@ -248,8 +248,8 @@ normc_status CudaBackend::launch(size_t phase, const Call& call, bool aligned, b
   if (result == CUDA_SUCCESS) [[likely]]
     return NORMC_OK;
   const Phase& info = kernel_.phases[phase];
-  return driver.refuse(NORMC_ABORTED, result, "launching phase ", phase, " (`",
-                       aligned ? info.symbol : info.unaligned.value_or(info.symbol), "`) on ",
+  return driver.refuse(NORMC_ABORTED, result, "launching phase ", phase, " ('",
+                       aligned ? info.symbol : info.unaligned.value_or(info.symbol), "') on ",
                        device_->label());
 }
 

@@ -32,8 +32,8 @@ normc_status CudaPlatform::open(const Context& context, const normc_request& req
                                 std::unique_ptr<const Platform>& platform) {
   std::unique_ptr<CudaPlatform> made(new CudaPlatform());
   if (request.isa_cap && !(made->cap_ = Arch::parse(request.isa_cap)))
-    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is `", request.isa_cap,
-                "`; on a CUDA device it must be sm_NN, e.g. sm_90");
+    return fail(NORMC_INVALID_ARGUMENT, "request.isa_cap is '", request.isa_cap,
+                "'; on a CUDA device it must be sm_NN, e.g. sm_90");
   NORMC_TRY(context.cuda().device(request.device_id, made->device_));
   made->place_ = {kDLCUDA, request.device_id, made->device_->label(), made->device_->context()};
   platform = std::move(made);
@@ -43,7 +43,7 @@ normc_status CudaPlatform::open(const Context& context, const normc_request& req
 Platform::Verdict CudaPlatform::judge(const Kernel& kernel) const {
   const auto refuse = [](std::string reason) { return Verdict{.refusal = std::move(reason)}; };
   const DeviceFacts& device = device_->facts();
-  if (!kernel.onCuda()) return refuse("is for device `" + kernel.device + "`; this plan is for `cuda`");
+  if (!kernel.onCuda()) return refuse("is for device '" + kernel.device + "'; this plan is for 'cuda'");
   const Rung rung = rungOf(kernel, device.arch);
   const Arch arch = *Arch::parse(kernel.isa);  // the manifest is checked
   if (rung == Rung::None)

@@ -79,8 +79,8 @@ normc_status Driver::open(const std::string& library, std::shared_ptr<const Driv
     return fail(NORMC_FAILED_PRECONDITION, "the CUDA driver is for CUDA ", versionText(made->version_),
                 "; this runtime needs ", versionText(kOldestVersion), " or newer: update the driver");
   if (missing)
-    return fail(NORMC_FAILED_PRECONDITION, library, " has no function `", missing,
-                "`; it is no CUDA driver, or a damaged one");
+    return fail(NORMC_FAILED_PRECONDITION, library, " has no function '", missing,
+                "'; it is no CUDA driver, or a damaged one");
   NORMC_TRY(made->check(table.cuInit(0), "starting the CUDA driver"));
   driver = made;
   return NORMC_OK;

@@ -121,27 +121,27 @@ normc_status Module::function(const std::string& symbol, const Launch& launch, C
   const Driver& driver = device_->driver();
   const CUresult found = driver->cuModuleGetFunction(&function, handle_, symbol.c_str());
   if (found == CUDA_ERROR_NOT_FOUND)
-    return fail(NORMC_DATA_LOSS, what_, " is damaged: it has no entry `", symbol, "`");
-  NORMC_TRY(check(driver, found, "finding `", symbol, "` in ", what_));
+    return fail(NORMC_DATA_LOSS, what_, " is damaged: it has no entry '", symbol, "'");
+  NORMC_TRY(check(driver, found, "finding '", symbol, "' in ", what_));
   // The driver may load functions lazily at their first launch, which would be during execute.
-  if (driver->cuFuncLoad) NORMC_TRY(check(driver, driver->cuFuncLoad(function), "loading `", symbol, "`"));
+  if (driver->cuFuncLoad) NORMC_TRY(check(driver, driver->cuFuncLoad(function), "loading '", symbol, "'"));
 
   int threads = 0;
   NORMC_TRY(check(driver,
                   driver->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function),
-                  "asking how many threads `", symbol, "` may have"));
+                  "asking how many threads '", symbol, "' may have"));
   if (launch.threads > threads)
-    return fail(kUnfit, "`", symbol, "` is launched with ", launch.threads,
+    return fail(kUnfit, "'", symbol, "' is launched with ", launch.threads,
                 " threads a block; its registers leave room for ", threads, " on ", device_->label());
   if (launch.shared > 0)
     NORMC_TRY(checkRoom(driver,
                         driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                    int(launch.shared)),
-                        "asking for ", launch.shared, " bytes of shared memory for `", symbol, "`"));
+                        "asking for ", launch.shared, " bytes of shared memory for '", symbol, "'"));
   if (launch.cluster > limits::kPortableCluster)
     NORMC_TRY(checkRoom(
         driver, driver->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
-        "asking for clusters of ", launch.cluster, " blocks for `", symbol, "`"));
+        "asking for clusters of ", launch.cluster, " blocks for '", symbol, "'"));
   return NORMC_OK;
 }
 
@@ -158,12 +158,12 @@ normc_status Module::checkCluster(const std::string& symbol, const Launch& launc
       blocks, 1, 1, unsigned(launch.threads), 1, 1, unsigned(launch.shared), nullptr, &attribute, 1};
   int clusters = 0;
   NORMC_TRY(check(driver, driver->cuOccupancyMaxActiveClusters(&clusters, function, &config),
-                  "asking how many clusters of `", symbol, "` the device holds"));
+                  "asking how many clusters of '", symbol, "' the device holds"));
   if (clusters > 0) return NORMC_OK;
-  return fail(kUnfit, "`", symbol, "` is launched in clusters of ", launch.cluster, " blocks, each of ",
+  return fail(kUnfit, "'", symbol, "' is launched in clusters of ", launch.cluster, " blocks, each of ",
               launch.threads, " threads and ", launch.shared, " bytes of dynamic shared memory; ",
               device_->label(),
-              " has room for none: compile for it with a smaller `cluster`, or for any number of features");
+              " has room for none: compile for it with a smaller 'cluster', or for any number of features");
 }
 
 normc_status Module::checkTogether(const std::string& symbol, const Launch& launch, int64_t blocks,
@@ -175,12 +175,12 @@ normc_status Module::checkTogether(const std::string& symbol, const Launch& laun
   NORMC_TRY(check(driver,
                   driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, function, int(launch.threads),
                                                                       size_t(launch.shared)),
-                  "asking how many blocks of `", symbol, "` a multiprocessor holds"));
+                  "asking how many blocks of '", symbol, "' a multiprocessor holds"));
   const int64_t multiprocessors = device_->facts().multiprocessors, most = each * multiprocessors;
   if (blocks <= most) return NORMC_OK;
-  return fail(kUnfit, "`", symbol, "` is launched with ", blocks, " blocks that wait for each other; ",
+  return fail(kUnfit, "'", symbol, "' is launched with ", blocks, " blocks that wait for each other; ",
               device_->label(), " holds ", most, " of them at once, ", each, " on each of ", multiprocessors,
-              " multiprocessors: compile for it with a smaller `grid` or fewer `chunks`, or with a streamed "
+              " multiprocessors: compile for it with a smaller 'grid' or fewer 'chunks', or with a streamed "
               "schedule");
 }
 

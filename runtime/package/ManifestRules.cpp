@@ -124,7 +124,7 @@ class Judge {
     require(operand.written() == output, {"operands", i, ".access"},
             output ? "this operand is written" : "this operand is only read");
     require((operand.access == Access::Both || operand.zeroed()) == workspace, {"operands", i, ".access"},
-            "`both` and `zeroed` are the accesses of workspace alone");
+            "'both' and 'zeroed' are the accesses of workspace alone");
     require(!operand.zeroed() || kernel_.onCuda(), {"operands", i, ".access"},
             "only a kernel for cuda has workspace that is zero");
     require(operand.role != Role::StateOut || kernel_.parts.writesState(), {"operands", i, ".role"},

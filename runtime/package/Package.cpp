@@ -82,8 +82,8 @@ normc_status Package::load(size_t blob, std::shared_ptr<const SharedObject>& cod
   if (!code_[blob]) {
     const Blob& info = manifest_.blobs[blob];
     if (info.kind != "elf")
-      return fail(NORMC_FAILED_PRECONDITION, "blob ", blob, " of ", label_, " is of kind `", info.kind,
-                  "`; a CPU loads `elf`");
+      return fail(NORMC_FAILED_PRECONDITION, "blob ", blob, " of ", label_, " is of kind '", info.kind,
+                  "'; a CPU loads 'elf'");
     std::vector<char> bytes;
     NORMC_TRY(read(blob, bytes));
     NORMC_TRY(SharedObject::load(bytes, "blob " + std::to_string(blob) + " of " + label_, code_[blob]));

@@ -152,7 +152,7 @@ normc_status Plan::bindState(const BoundKernel& bound, Call& call) const {
       return fail(NORMC_INVALID_ARGUMENT, out.nameOf(kernel.state, field), " is given without ",
                   in.any() ? in.nameOf(kernel.state, field)
                            : ArgumentName(out.array ? kStateIn.array : kStateIn.buffer),
-                  "; `", kernel.state[field].name, "` would have to be copied from it");
+                  "; '", kernel.state[field].name, "' would have to be copied from it");
     call.copies[call.copyCount++] = {target, source, fieldBytes(kernel.state[field], call.sizes)};
   }
   return NORMC_OK;

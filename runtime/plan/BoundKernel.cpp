@@ -11,7 +11,7 @@ namespace {
 /// Checks a value against the rules of the language, which the manifest holds.
 normc_status checkRange(const Scalar& scalar, double value) {
   const auto refuse = [&](const char* rule, auto... limit) {
-    return fail(NORMC_INVALID_ARGUMENT, "the number `", scalar.name, "` is ", value, "; it must be ", rule,
+    return fail(NORMC_INVALID_ARGUMENT, "the number '", scalar.name, "' is ", value, "; it must be ", rule,
                 limit...);
   };
   if (!(value >= scalar.legal.least)) return refuse("at least ", scalar.legal.least);
@@ -47,8 +47,8 @@ normc_status BoundKernel::number(const char* name, double& value) const {
 normc_status BoundKernel::refuseNumber(const char* name) const {
   std::string names;
   for (const Scalar& scalar : info_.scalars) names += (names.empty() ? "" : ", ") + scalar.name;
-  return fail(NORMC_NOT_FOUND, info_.problem, " has no number `", name,
-              "`; it has: ", names.empty() ? std::string("none") : names);
+  return fail(NORMC_NOT_FOUND, info_.problem, " has no number '", name,
+              "'; it has: ", names.empty() ? std::string("none") : names);
 }
 
 normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundKernel* general) {
@@ -63,17 +63,17 @@ normc_status BoundKernel::bindNumbers(const normc_request& request, const BoundK
     const normc_number& number = request.numbers[i];
     for (size_t j = 0; j < i && number.name; ++j)
       if (request.numbers[j].name && std::string_view(request.numbers[j].name) == number.name)
-        return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` is given twice");
+        return fail(NORMC_INVALID_ARGUMENT, "the number '", number.name, "' is given twice");
     const int index = number.name ? indexOf(info_.scalars, number.name) : -1;
     if (index < 0 && number.name && general && indexOf(general->info_.scalars, number.name) >= 0) continue;
     if (index < 0) return refuseNumber(number.name);
     if (std::isnan(number.value))
-      return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` must not be NaN");
+      return fail(NORMC_INVALID_ARGUMENT, "the number '", number.name, "' must not be NaN");
     NORMC_TRY(checkRange(info_.scalars[index], number.value));
     if (const double size = std::abs(number.value);
         size != 0 && !(size >= FLT_MIN && size <= FLT_MAX) && info_.parts.data != DType::F64) {
       const bool mayBeZero = checkRange(info_.scalars[index], 0) == NORMC_OK;
-      return fail(NORMC_INVALID_ARGUMENT, "the number `", number.name, "` is ", number.value,
+      return fail(NORMC_INVALID_ARGUMENT, "the number '", number.name, "' is ", number.value,
                   "; statistics are f32, so it must be ", mayBeZero ? "0 or " : "", "from 1.2e-38 to 3.4e38");
     }
     scalars_[index] = number.value;

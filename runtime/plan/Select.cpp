@@ -107,10 +107,10 @@ normc_status noSuchNorm(const Manifest& manifest, const ProblemRequest& request)
     list += (list.empty() ? "" : ", ") + std::string(name);
   }
   if (!entries.empty())
-    return fail(NORMC_NOT_FOUND, "the package has no ", name(request.parts.entry), " of `",
-                request.parts.norm, "`; it has: ", entries);
-  return fail(NORMC_NOT_FOUND, "the package has no norm `", request.parts.norm,
-              "`; it has: ", norms.empty() ? std::string("none") : norms);
+    return fail(NORMC_NOT_FOUND, "the package has no ", name(request.parts.entry), " of '",
+                request.parts.norm, "'; it has: ", entries);
+  return fail(NORMC_NOT_FOUND, "the package has no norm '", request.parts.norm,
+              "'; it has: ", norms.empty() ? std::string("none") : norms);
 }
 
 }  // namespace
@@ -178,7 +178,7 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
   }
   if (!related) return noSuchNorm(manifest, request);
   if (made.able_.empty() && made.some_.empty() && undivided)
-    return fail(NORMC_INVALID_ARGUMENT, "problem `", request.text, "`: ", *request.parts.features,
+    return fail(NORMC_INVALID_ARGUMENT, "problem '", request.text, "': ", *request.parts.features,
                 " features are no multiple of ", undivided->featuresMultiple,
                 ", which its groups, pairs or blocks need");
   if (made.able_.empty()) {
@@ -190,7 +190,7 @@ normc_status Selection::make(const Manifest& manifest, const ProblemRequest& req
     made.unable_.pop_back();
     const std::string remedy =
         otherDevice ? platform.remedy()
-                    : "compile the package with `" + request.parts.withoutSizes().text() + "` as well";
+                    : "compile the package with '" + request.parts.withoutSizes().text() + "' as well";
     return fail(otherDevice ? NORMC_FAILED_PRECONDITION : NORMC_NOT_FOUND, "no kernel of the package serves ",
                 request.text, " here:\n", made.unable_, remedy.empty() ? "" : "\n", remedy);
   }
@@ -223,7 +223,9 @@ std::string Selection::reason() const {
   const size_t best = refusals_.size();
   if (best > 0)
     return best == 1 ? "the better one cannot be loaded here" : "the better ones cannot be loaded here";
-  if (able_.size() == 1) return "it is the only one that serves the request here";
+  if (able_.size() == 1)
+    return some_.empty() ? "it is the only one that serves the request here"
+                         : "it is the only one that serves any number of rows";
   const std::string edge = Selection::edge(able_[0], able_[1]);
   return "of those that serve the request here, it " + (edge.empty() ? "comes first in the package" : edge);
 }

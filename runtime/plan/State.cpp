@@ -65,12 +65,12 @@ normc_status State::find(const char* name, size_t bytes, size_t& offset) const {
     if (!name || fields_[i].name != name) continue;
     const int64_t size = fieldBytes(fields_[i], sizes_);
     if (bytes != static_cast<uint64_t>(size))
-      return fail(NORMC_INVALID_ARGUMENT, "the field `", name, "` has ", size, " bytes, not ", bytes);
+      return fail(NORMC_INVALID_ARGUMENT, "the field '", name, "' has ", size, " bytes, not ", bytes);
     offset = offsets[i];
     return NORMC_OK;
   }
-  return fail(NORMC_NOT_FOUND, "the state of ", norm_, " has no field `", name,
-              "`; it has: ", signature(fields_));
+  return fail(NORMC_NOT_FOUND, "the state of ", norm_, " has no field '", name,
+              "'; it has: ", signature(fields_));
 }
 
 normc_status State::get(const char* name, void* data, size_t bytes) const {

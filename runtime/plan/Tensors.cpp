@@ -175,7 +175,7 @@ View compactView(const TensorRules& rules, const DLTensor& tensor, int64_t count
 
 Message& operator<<(Message& message, const ArgumentName& name) {
   message << name.name;
-  return name.field.empty() ? message : message << "[" << name.index << "] (`" << name.field << "`)";
+  return name.field.empty() ? message : message << "[" << name.index << "] ('" << name.field << "')";
 }
 
 uintptr_t View::begin() const {

@@ -159,14 +159,14 @@ TEST_F(Bundle, EndsWhenItsTimeIsOverAndTheRestIsForTheNextRun) {
 
 TEST_F(Bundle, SaysWhatIsWrongWithAFolder) {
   EXPECT_EQ(error(),
-            "cannot read " + folder_ + "/plan.json; a bundle is a folder that `normc tune export` made");
+            "cannot read " + folder_ + "/plan.json; a bundle is a folder that 'normc tune export' made");
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 7}";
   EXPECT_EQ(error(), folder_ + "/plan.json is not a plan of this version of normc; export the bundle again");
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 1, \"tasks\": [{}]}";
   const auto damaged = [&](const std::string& what) {
     return folder_ + "/plan.json is damaged: " + what + "; export the bundle again";
   };
-  EXPECT_EQ(error(), damaged("task 1 is not one that `normc tune export` writes"));
+  EXPECT_EQ(error(), damaged("task 1 is not one that 'normc tune export' writes"));
   for (const char* text : {"", "[]", "3", "nonsense"}) {
     std::ofstream(folder_ + "/plan.json") << text;
     EXPECT_EQ(error(), damaged("it is no JSON object")) << text;
@@ -328,7 +328,7 @@ TEST_F(Bundle, TheProgramReadsItsCommandLineWhole) {
   EXPECT_EQ(said(folder + "b", 2), error + "one folder at a time, not also b");
   EXPECT_EQ(said("", 2), error + "no folder is given");
   EXPECT_EQ(said("/nowhere", 3),
-            error + "cannot read /nowhere/plan.json; a bundle is a folder that `normc tune export` made");
+            error + "cannot read /nowhere/plan.json; a bundle is a folder that 'normc tune export' made");
   const std::string measured = said(folder + "--budget 200ms --device cuda:1", 0);
   EXPECT_TRUE(measured.starts_with("layer_norm:forward@f32[*x24], 50 rows, 1 thread, warm: 1 candidates, "))
       << measured;

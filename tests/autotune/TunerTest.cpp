@@ -199,7 +199,7 @@ TEST_F(Tuner, TellsItsProblems) {
 TEST_F(Tuner, RefusesABundleThatIsNone) {
   EXPECT_EQ(open(), NORMC_NOT_FOUND);
   EXPECT_EQ(error(),
-            "cannot read " + folder_ + "/plan.json; a bundle is a folder that `normc tune export` made");
+            "cannot read " + folder_ + "/plan.json; a bundle is a folder that 'normc tune export' made");
   std::ofstream(folder_ + "/plan.json") << "{\"schema\": 7}";
   EXPECT_EQ(open(), NORMC_FAILED_PRECONDITION);
   EXPECT_EQ(error(), folder_ + "/plan.json is not a plan of this version of normc; export the bundle again");

@@ -340,7 +340,7 @@ TEST_F(Wild, AWorkerOfAnotherVersionIsNoCandidatesFault) {
   const Landscape landscape = landscapeOf({"right"});
   Journal journal(folder_ + "/db.jsonl");
   const auto another = [&](const std::string& request, const std::string& answer) {
-    return folder_ + "/worker is of another version of normc: to `" + request + "` it answered " + answer +
+    return folder_ + "/worker is of another version of normc: to '" + request + "' it answered " + answer +
            "; install both from one build";
   };
   const auto said = [&](const std::string& answers) {
@@ -427,7 +427,7 @@ TEST_F(Wild, APathThatIsNotUtf8IsSaid) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_EQ(error.what(), std::string("normc-worker cannot be told the path \"/tmp/\xef\xbf\xbd/0.npk\" "
-                                        "(`package`), which is not UTF-8; use another"));
+                                        "('package'), which is not UTF-8; use another"));
   }
 }
 

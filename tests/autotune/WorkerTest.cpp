@@ -28,7 +28,7 @@ int inAHost(const std::function<int()>& body) {
 
 bool answers() {
   Worker worker(NORMC_WORKER);
-  return worker.ask({{"do", "nothing"}}, kPatience).at("error") == "there is no request `nothing`";
+  return worker.ask({{"do", "nothing"}}, kPatience).at("error") == "there is no request 'nothing'";
 }
 
 TEST(Worker, AnswersAHostThatClosedItsStandardFiles) {
@@ -80,7 +80,7 @@ TEST(Worker, SaysWhatWasPrintedInsteadOfAnAnswer) {
     FAIL();
   } catch (const Worker::Ended& ended) {
     EXPECT_EQ(ended.how,
-              "answered `hello? from a kernel`, which is no JSON object: a kernel may have printed it; so it "
+              "answered 'hello? from a kernel', which is no JSON object: a kernel may have printed it; so it "
               "was ended");
     EXPECT_FALSE(ended.hung);
   }
@@ -95,8 +95,8 @@ TEST(Worker, AnotherProgramIsNoCandidatesFault) {
     FAIL();
   } catch (const std::runtime_error& error) {
     EXPECT_EQ(error.what(), stranger.program() +
-                                " is no normc-worker, or that of another version of normc: it answered `" +
-                                std::string(200, '0') + "...`");
+                                " is no normc-worker, or that of another version of normc: it answered '" +
+                                std::string(200, '0') + "...'");
   }
 }
 

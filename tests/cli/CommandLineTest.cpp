@@ -1,4 +1,6 @@
 // Behaviour that all verbs have in common: help, exit codes, the form of errors.
+#include <algorithm>
+
 #include "tests/cli/Command.h"
 #include "tools/normc/Cli.h"
 
@@ -101,8 +103,32 @@ TEST_F(CommandLine, AWordThatIsNoPackageSaysWhatMakesOne) {
 }
 
 TEST_F(CommandLine, HelpOfTuneNamesNoEntryThatItRefuses) {
-  EXPECT_TRUE(contains(normc({"tune", "--help"}).out, "infer [all three], infer_backward\n"));
-  EXPECT_TRUE(contains(normc({"compile", "--help"}).out, "infer_backward, forward_reduce"));
+  EXPECT_TRUE(contains(normc({"tune", "--help"}).out, "infer [these three]; infer_backward\n"));
+  EXPECT_TRUE(contains(normc({"compile", "--help"}).out,
+                       "forward, backward, infer [these three]; infer_backward, forward_reduce, "
+                       "forward_apply, backward_reduce, backward_apply, commit\n"));
+}
+
+TEST_F(CommandLine, HelpOfEveryVerbHasTheFlagForPrograms) {
+  for (const char* verb :
+       {"list", "fmt", "compile", "inspect", "check", "run", "explain", "tune", "records", "doctor"})
+    EXPECT_TRUE(contains(normc({verb, "--help"}).out, "--json ")) << verb;
+}
+
+TEST_F(CommandLine, HelpOfFmtSaysWhereAFileStands) {
+  const std::string text = normc({"fmt", "--help"}).out;
+  EXPECT_TRUE(contains(text, "\n  FILE   "));
+  EXPECT_TRUE(contains(text, "-o,--output FILE "));
+  EXPECT_EQ(text.find("TEXT"), text.npos);
+}
+
+TEST_F(CommandLine, HelpOfRecordsEndsInLinesOfItsWidth) {
+  const std::string text = normc({"records", "--help"}).out;
+  for (size_t begin = text.find("\nverify ") + 1; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    EXPECT_LE(end - begin, 100u) << text.substr(begin, end - begin);
+    begin = end + 1;
+  }
 }
 
 TEST_F(CommandLine, RefusesOneArgumentTooMany) {

@@ -150,6 +150,9 @@ TEST_F(Compile, AppliesTheGivenSchedule) {
              "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2", "-o", "r.npk", "--json"});
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.json()["kernels"][0]["schedule"], "resident,vector=4,rows=2,unroll=2,tile=2,grain=8,stream=2");
+  EXPECT_EQ(o.json()["kernels"][0]["origin"], "given");
+  EXPECT_EQ(normc({"inspect", "r.npk", "--json"}).json()["manifest"]["kernels"][0]["origin"], "given");
+  EXPECT_TRUE(contains(normc({"explain", "r.npk", "rms_norm:infer@f32[*x8]"}).out, ",stream=2 (given)\n"));
 }
 
 TEST_F(Compile, EmitsEveryStageAsText) {
@@ -293,13 +296,33 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"layer_norm", "--target", "x86-64-v5"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "avx2"},
               2,
-              "sm_100 or another sm_NN; a CPU target may name a core: x86-64-v4:zen4\n"},
+              "sm_100 or another sm_NN; a CPU target may name a core: x86-64-v4:zen4\n"
+              "  hint: write 'x86-64-v3'\n"},
+        Wrong{{"layer_norm", "--target", "native"}, 2, "  hint: write 'host'\n"},
+        Wrong{{"layer_norm", "--target", "AVX512"}, 2, "  hint: write 'x86-64-v4'\n"},
+        Wrong{{"layer_norm", "--target", "arm64"}, 2, "  hint: write 'aarch64'\n"},
+        Wrong{{"layer_norm", "--target", "neon"}, 2, "  hint: write 'aarch64'\n"},
+        Wrong{{"layer_norm", "--target", "znver3"}, 2, "  hint: write 'x86-64-v3:zen3'\n"},
+        Wrong{{"layer_norm", "--target", "znver4"}, 2, "  hint: write 'x86-64-v4:zen4'\n"},
+        Wrong{{"layer_norm", "--target", "znver5"}, 2, "  hint: write 'x86-64-v4:zen5'\n"},
+        Wrong{{"layer_norm", "--target", "a100"}, 2, "  hint: write 'sm_80'\n"},
+        Wrong{{"layer_norm", "--target", "h100"}, 2, "  hint: write 'sm_90'\n"},
+        Wrong{{"layer_norm", "--target", "h200"}, 2, "  hint: write 'sm_90'\n"},
+        Wrong{{"layer_norm", "--target", "b200"}, 2, "  hint: write 'sm_100'\n"},
+        Wrong{{"layer_norm", "--target", "cuda"}, 2, "  hint: write 'sm_90', or the sm_NN of another GPU\n"},
+        Wrong{{"layer_norm", "--target", "gpu"}, 2, "  hint: write 'sm_90', or the sm_NN of another GPU\n"},
         Wrong{{"layer_norm", "--target", "x86-64-v5:zen4"}, 2, "--target is 'x86-64-v5'; it must be host, "},
         Wrong{{"layer_norm", "--target", "x86-64-v4:atom"},
               2,
               "unknown core 'atom' in target 'x86-64-v4:atom'; known: host, any, cove, granite, zen3, zen4, "
               "zen5"},
         Wrong{{"layer_norm", "--layout", "channel_first"}, 2, "did you mean 'channels_first'?"},
+        Wrong{{"layer_norm", "--layout", "channels_last"},
+              2,
+              "--layout is 'channels_last'; it must be features_last or channels_first\n"
+              "  hint: write 'features_last', or leave the layout out: it is the default\n"},
+        Wrong{{"layer_norm", "--dtype", "float16"}, 2, "  hint: write 'f16'\n"},
+        Wrong{{"layer_norm", "--entry", "inference"}, 2, "  hint: write 'infer'\n"},
         Wrong{{"layer_norm", "--features", "many"},
               2,
               "--features is 'many'; it must be a whole number, 1 or more"},
@@ -325,6 +348,21 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "--threads is 'two'; it must be a whole number, 0 or more"},
         Wrong{{"layer_norm", "--emit", "sweps"}, 2, "did you mean 'sweeps'?"},
+        Wrong{{"layer_norm", "--emit", "ptx", "--target", "x86-64-v3"},
+              2,
+              "--emit is 'ptx'; for x86-64-v3 it must be sweeps, loops, llvm or asm\n"
+              "  hint: ptx is a stage of sm_NN: add --target sm_90\n"},
+        Wrong{{"layer_norm", "--emit", "gpu"}, 2, "  hint: gpu is a stage of sm_NN: add --target sm_90\n"},
+        Wrong{{"layer_norm", "--emit", "sass"}, 2, "  hint: sass is a stage of sm_NN: add --target sm_90\n"},
+        Wrong{{"layer_norm", "--emit", "halide"},
+              2,
+              "  hint: halide is a stage of Halide: add --generator halide\n"},
+        Wrong{{"layer_norm", "--emit", "stmt"},
+              2,
+              "  hint: stmt is a stage of Halide: add --generator halide\n"},
+        Wrong{{"layer_norm", "--emit", "loops", "--target", "sm_90"},
+              2,
+              "  hint: loops is a stage of CPUs: leave --target out\n"},
         Wrong{{"layer_norm:infer@f32[*x64]", "--print-after", "norm-to-loop", "--target", "x86-64-v3"},
               2,
               "--print-after is 'norm-to-loop'; it must be norm-attach-schedule, norm-to-loops, "

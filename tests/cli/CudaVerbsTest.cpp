@@ -88,12 +88,12 @@ INSTANTIATE_TEST_SUITE_P(
                    "resident,threads=64,team=16,vector=8,tile=1,rows=1,chunks=264,blocks=0"},
                   "vector = 8; legal: a power of two up to 4, the 16 bytes of one access on sm_90"},
         WrongCuda{{kLayer, "--target", "sm_90", "--emit", "asm"},
-                  "--emit is 'asm'; it must be sweeps, gpu, llvm, ptx or sass"},
+                  "--emit is 'asm'; for sm_90 it must be sweeps, gpu, llvm, ptx or sass\n"
+                  "  hint: asm is a stage of CPUs: leave --target out\n"},
         WrongCuda{
             {kLayer, "--target", "sm_90", "--print-after", "norm-to-loops"},
             "--print-after is 'norm-to-loops'; it must be norm-fuse-phases, norm-grid-barrier, norm-to-gpu"},
-        WrongCuda{{kLayer, "--target", "host", "--emit", "ptx"},
-                  "--emit is 'ptx'; it must be sweeps, loops, llvm or asm"}));
+        WrongCuda{{kLayer, "--target", "host", "--emit", "ptx"}, "it must be sweeps, loops, llvm or asm"}));
 
 TEST_F(Cuda, EmitsItsStagesAsText) {
   const auto emit = [&](const char* stage) {
@@ -164,7 +164,9 @@ TEST_F(Cuda, EveryVerbWithADeviceSaysThatThereIsNoDriver) {
     const Outcome o = normc({verb, "l.npk", kLayer, "--device", "cuda:0", "--cuda-library", "libnone.so.1"});
     EXPECT_EQ(o.code, 3) << verb;
     EXPECT_TRUE(contains(o.err, "no CUDA driver: cannot load libnone.so.1"));
-    EXPECT_TRUE(contains(o.err, "install the NVIDIA driver"));
+    EXPECT_TRUE(contains(o.err,
+                         "install the NVIDIA driver, or ask for a plan on the CPU\n"
+                         "  hint: leave --device out to run on the CPU\n"));
     EXPECT_NE(normc({verb, "l.npk", kLayer, "--device", "cuda:0"}).code, 0) << verb;
   }
 }

@@ -67,7 +67,7 @@ TEST_F(Fmt, WritesBackToItsOwnFile) {
   const std::string canonical = normc({"fmt", "two.norm"}).out;
   Outcome o = normc({"fmt", "two.norm", "--check"});
   EXPECT_EQ(o.code, 1) << o.err;
-  EXPECT_EQ(o.out, "two.norm: is not in its canonical form\n");
+  EXPECT_EQ(o.out, "two.norm is not in its canonical form; normc fmt -i two.norm rewrites it\n");
   EXPECT_NE(read("two.norm"), canonical);
   o = normc({"fmt", "two.norm", "-i"});
   EXPECT_EQ(o.code, 0) << o.err;
@@ -107,7 +107,7 @@ TEST_F(Fmt, KeepsAClauseWithItsComment) {
 
 TEST_F(Fmt, HelpSaysWhatTheCanonicalTextKeeps) {
   EXPECT_TRUE(contains(normc({"fmt", "--help"}).out,
-                       "resolves `from`, and keeps comments,\nwith the clauses that they belong to.\n"));
+                       "resolves 'from', and keeps comments,\nwith the clauses that they belong to.\n"));
 }
 
 TEST_F(Fmt, PrintsTheCommentsOfABuiltinNorm) {

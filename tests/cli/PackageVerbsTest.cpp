@@ -251,7 +251,7 @@ TEST_F(Explain, RefusesAThresholdThatNoSizeReaches) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "large_bytes=1e30"});
   EXPECT_EQ(o.code, 2);
-  EXPECT_TRUE(contains(o.err, "the number `large_bytes` is 1e+30; it must be below 9223372036854775808"))
+  EXPECT_TRUE(contains(o.err, "the number 'large_bytes' is 1e+30; it must be below 9223372036854775808"))
       << o.err;
 }
 
@@ -324,14 +324,25 @@ TEST_F(Explain, RefusesAnUnknownInstructionSet) {
   EXPECT_EQ(o.code, 2);
   EXPECT_TRUE(contains(
       o.err,
-      "normc: error: --isa-cap is `sse2`; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"));
+      "normc: error: --isa-cap is 'sse2'; it must be one of x86-64-v3, x86-64-v4, x86-64-v4-bf16, aarch64"));
+}
+
+TEST_F(Explain, SaysWhichSetAPackageLacks) {
+  if (std::string(normc_cpu_isa()).find("x86-64") != 0) GTEST_SKIP() << "a processor of x86-64 is needed";
+  package("l.npk", {kLayer, "--target", "x86-64-v4"});
+  for (const char* verb : {"explain", "run"}) {
+    const Outcome o = normc({verb, "l.npk", kLayer, "--isa-cap", "x86-64-v3"});
+    EXPECT_EQ(o.code, 3) << verb;
+    EXPECT_TRUE(contains(o.err, "needs x86-64-v4"));
+    EXPECT_TRUE(o.err.ends_with("\ncompile the package with --target x86-64-v3 as well\n")) << o.err;
+  }
 }
 
 TEST_F(Explain, RefusesAnUnknownNumber) {
   package("l.npk", {kLayer});
   const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "eps=1"});
   EXPECT_EQ(o.code, 2) << "as any other unknown name of the command line";
-  EXPECT_TRUE(contains(o.err, "has no number `eps`; it has: epsilon"));
+  EXPECT_TRUE(contains(o.err, "has no number 'eps'; it has: epsilon"));
   EXPECT_TRUE(contains(normc({"explain", "l.npk", kLayer, "--number", "epsilon=1e999"}).err,
                        "--number epsilon is '1e999', which is out of the range of double precision\n"
                        "  hint: use a value from 1e-307 to 1e308"));
@@ -346,7 +357,7 @@ TEST_F(Explain, RefusesANumberThatF32DoesNotHold) {
   const Outcome o = normc({"explain", "l.npk", kLayer, "--number", "epsilon=1e-39"});
   EXPECT_EQ(o.code, 2);
   EXPECT_EQ(o.err,
-            "normc: error: the number `epsilon` is 1e-39; statistics are f32, so it must be from "
+            "normc: error: the number 'epsilon' is 1e-39; statistics are f32, so it must be from "
             "1.2e-38 to 3.4e38\n");
   package("d.npk", {"layer_norm:forward@f64[*x8]"});
   EXPECT_EQ(normc({"explain", "d.npk", "layer_norm:forward@f64[*x8]", "--number", "epsilon=1e-39"}).code, 0);

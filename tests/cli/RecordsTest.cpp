@@ -190,7 +190,7 @@ TEST_F(RecordsVerb, AFileOfSomethingElseIsNeitherReadNorAppendedTo) {
     EXPECT_TRUE(
         contains(o.err,
                  "notes.txt holds no records: 2 lines, none of them a measurement\n  hint: records are "
-                 "what `normc tune --records FILE.jsonl` writes"));
+                 "what 'normc tune --records FILE.jsonl' writes"));
   }
   EXPECT_EQ(read("notes.txt"), "what I meant to do\nand did\n");
   EXPECT_EQ(files(), std::vector<std::string>{"notes.txt"});
@@ -459,7 +459,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"tune", "run-bundle"}, 2, "normc tune run-bundle needs one folder"},
         Wrong{{"tune", "run-bundle", "none"},
               3,
-              "cannot read none/plan.json; a bundle is a folder that `normc tune export` made"},
+              "cannot read none/plan.json; a bundle is a folder that 'normc tune export' made"},
         Wrong{{"tune", "import"}, 2, "normc tune import needs results, and the records to add them to"}));
 
 TEST_F(RecordsVerb, WhatWritesNoFileTakesNone) {

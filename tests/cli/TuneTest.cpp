@@ -267,6 +267,7 @@ TEST_F(Tune, ADriverThatIsNotThereIsSaid) {
       {"tune", "layer_norm", "--features", "64", "--device", "cuda:0", "--cuda-library", "libnone.so.9"});
   EXPECT_EQ(o.code, 3);
   EXPECT_TRUE(contains(o.err, "libnone.so.9"));
+  EXPECT_TRUE(o.err.ends_with("\n  hint: leave --device out to run on the CPU\n")) << o.err;
 }
 
 #ifdef NORMC_FAKE_CUDA
@@ -339,6 +340,30 @@ TEST_F(Tune, ADryRunForAGpuNeedsNone) {
   EXPECT_TRUE(contains(o.out, "the default"));
 }
 #endif
+
+TEST_F(Tune, APackageOfABundleSaysWhyItHasItsSchedule) {
+  ASSERT_EQ(normc({"tune", "export", "layer_norm:infer@f32[*x64]", "--target", "x86-64-v3", "--candidates",
+                   "2", "--random", "0", "-o", "b"})
+                .code,
+            0);
+  const auto candidates = nlohmann::json::parse(read("b/plan.json")).at("tasks").at(0).at("candidates");
+  ASSERT_GE(candidates.size(), 2u);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const std::string package = "b/" + candidates[i].at("package").get<std::string>();
+    EXPECT_EQ(normc({"inspect", package, "--json"}).json()["manifest"]["kernels"][0]["origin"],
+              i == 0 ? "default" : "candidate")
+        << package;
+  }
+}
+
+TEST_F(Tune, ABundleHasAVerbOfItsOwn) {
+  std::filesystem::create_directory(folder_ + "/b");
+  write("b/plan.json", "{}");
+  const Outcome o = normc({"tune", "b"});
+  EXPECT_EQ(o.code, 2);
+  EXPECT_EQ(o.err,
+            "normc: error: 'b' is a bundle, and here a norm is needed\n  hint: normc tune run-bundle b\n");
+}
 
 struct Wrong {
   std::vector<std::string> arguments;
@@ -439,6 +464,15 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "normc tune has no use for --candidates\n  hint: it is for normc tune export\n"},
         Wrong{{"layer_norm", "--features", "8", "-o", "b"}, 2, "normc tune has no use for --output"},
+        Wrong{{"layer_norm", "--features", "8", "--target", "sm_90,sm_80", "--dry-run"},
+              2,
+              "--target is 'sm_90,sm_80'; tune takes one target\n  hint: run it for each of them\n"},
+        Wrong{{"export", "layer_norm", "--features", "8", "-o", "b", "--target", "sm_90,sm_80"},
+              2,
+              "--target is 'sm_90,sm_80'; tune takes one target\n"},
+        Wrong{{"export", "layer_norm", "--features", "8", "-o", "b", "--target", "native"},
+              2,
+              "--target is 'native'; it must be host, "},
         Wrong{{"layer_norm", "--features", "8", "--segments", "4"},
               2,
               "--segments is '4': layer_norm:forward@f32[*x8] has two dimensions\n  hint: leave it out, or "

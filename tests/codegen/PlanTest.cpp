@@ -126,7 +126,7 @@ TEST(Plan, HalideHasNeitherTypesOfSingleTensorsNorCodesNorPairs) {
        "a residual of another type than x: only MLIR adds it"},
       {"rms_norm_residual_int8:forward@f32[*x64]", "quantized output: only MLIR stores codes"},
       {"rms_norm_residual_int8:backward@f32[*x64]", ""},
-      {"qk_norm_rope:forward@f32[*x64]{heads=2}", "`rope`: only MLIR turns pairs of features"}};
+      {"qk_norm_rope:forward@f32[*x64]{heads=2}", "'rope': only MLIR turns pairs of features"}};
   for (const auto& [problem, reason] : kReasons)
     EXPECT_EQ(whyInMlirAlone(problemOf(problem)).value_or(""), reason) << problem;
 }

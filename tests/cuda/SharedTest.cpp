@@ -96,7 +96,7 @@ TEST(EmulatedSharedRows, AreRefusedWhereABlockHasNoRoomForThem) {
     return emulated(problem, schedule, archOf(arch), larger)->error;
   };
   const auto refused = [](int64_t bytes) {
-    return "asking for " + std::to_string(bytes) + " bytes of shared memory for `k_apply`";
+    return "asking for " + std::to_string(bytes) + " bytes of shared memory for 'k_apply'";
   };
   constexpr int64_t kSums = 512;
   EXPECT_EQ(error("sm_90", (227 << 10) - kSums), "");

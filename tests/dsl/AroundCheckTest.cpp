@@ -24,6 +24,8 @@ TEST(AroundCheck, C28_AnOffsetIsAddedToAScale) {
   spec.scaleOffset = std::numeric_limits<double>::infinity();
   EXPECT_EQ(text(checkSpec(spec)), "error: offset is inf [C28]\n" + hint);
   EXPECT_EQ(brief(norm({"reduce features", "affine scale(offset = -1), bias"})), Texts{});
+  EXPECT_EQ(brief(norm({"reduce features", "affine scale, bias(offset = 1)"})),
+            Texts{"'bias' has no option 'offset' [C28]"});
 }
 
 TEST(AroundCheck, C29_OnlyAResidualBeforeTheNormHasAStream) {
@@ -74,6 +76,11 @@ TEST(AroundCheck, C30_AnOffsetIsAddedToItsScale) {
 }
 
 TEST(AroundCheck, C30_AModulationIsOfASegmentOrARow) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "modulate scale, per = feature"})),
+            "t.norm:3:25: error: expected segment or row, found 'feature' [C30]\n"
+            "    modulate scale, per = feature\n"
+            "                          ^~~~~~~\n"
+            "  hint: parameters of each feature belong to the affine: write 'affine scale, bias'\n");
   Spec spec = specOf(norm({"reduce features", "modulate scale"}));
   spec.modulate->per = Per::Feature;
   EXPECT_EQ(text(checkSpec(spec)),
@@ -84,6 +91,13 @@ TEST(AroundCheck, C30_AModulationIsOfASegmentOrARow) {
 }
 
 TEST(AroundCheck, C31_AGateHasAFunctionOfItsOwn) {
+  EXPECT_EQ(errorsOf(norm({"reduce features", "gate relu"})),
+            "t.norm:3:8: error: expected none, silu, sigmoid, tanh, gelu or identity, found 'relu' [C31]\n"
+            "    gate relu\n"
+            "         ^~~~\n"
+            "  hint: a gate has no relu: 'activation relu' ends a norm\n");
+  EXPECT_EQ(brief(norm({"reduce features", "gate gelu_tanh(at = before)"})),
+            Texts{"expected none, silu, sigmoid, tanh, gelu or identity, found 'gelu_tanh' [C31]"});
   Spec spec = specOf(norm({"reduce features", "gate silu"}));
   for (const Activation function : {Activation::Relu, Activation::GeluTanh}) {
     spec.gate->function = function;

@@ -69,6 +69,17 @@ TEST(Check, C4_TheBaseExists) {
             "  hint: a base is a norm of this file or a built-in one\n");
 }
 
+TEST(Check, C4_ANormIsNotProposedAsItsOwnBase) {
+  const std::string place = "^~~~~~~~\n";
+  EXPECT_TRUE(errorsOf("norm my_norms from my_norma {\n}\n")
+                  .ends_with(place + "  hint: a base is a norm of this file or a built-in one\n"));
+  EXPECT_TRUE(errorsOf("norm my_norms from my_norma {\n}\nnorm my_norm {\n  reduce rows\n}\n")
+                  .ends_with(place + "  hint: did you mean 'my_norm'?\n"));
+  EXPECT_TRUE(errorsOf("norm mabn from mban {\n}\n")
+                  .ends_with("^~~~\n  hint: a base is a norm of this file or a built-in one\n"))
+      << "its own name hides the built-in norm";
+}
+
 TEST(Check, C4_NoNormDescendsFromItself) {
   EXPECT_EQ(errorsOf("norm a from b {\n}\nnorm b from a {\n}\n"),
             "t.norm:3:13: error: norm 'b' descends from itself [C4]\n"
@@ -127,6 +138,28 @@ TEST(Check, C5_OptionsStandWhereTheyMeanSomething) {
   EXPECT_EQ(
       brief(norm({"reduce rows", window, kState, "backward approximate(decay = 0.8, clamp_gamma = 4)"})),
       Texts{});
+}
+
+TEST(Check, C5_AnOptionOfAnotherValueOfTheClauseIsRefused) {
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "backward exact(decay = 0.9)"})),
+            "t.norm:3:18: error: 'backward exact' has no option 'decay' [C5]\n"
+            "    backward exact(decay = 0.9)\n"
+            "                   ^~~~~\n"
+            "  hint: it has none\n");
+  const std::pair<const char*, const char*> ofOthers[] = {
+      {"backward frozen(nu = average)", "'backward frozen' has no option 'nu' [C5]"},
+      {"renorm moment(dmax = 5)", "'renorm moment' has no option 'dmax' [C5]"},
+      {"renorm std(forward = no)", "'renorm std' has no option 'forward' [C5]"},
+      {"gate none(at = before)", "'gate none' has no option 'at' [C5]"},
+      {"pre none(groups = 2)", "'pre none' has no option 'groups' [C5]"}};
+  for (const auto& [clause, error] : ofOthers)
+    EXPECT_EQ(brief(norm({"reduce rows", clause})), Texts{error}) << clause;
+  const std::pair<const char*, const char*> ofNone[] = {
+      {"backward exact(size = 4)", "'backward exact' has no option 'size' []"},
+      {"renorm moment(max = 5)", "'renorm moment' has no option 'max' []"},
+      {"gate silu(stream = no)", "'gate silu' has no option 'stream' []"}};
+  for (const auto& [clause, error] : ofNone)
+    EXPECT_EQ(brief(norm({"reduce rows", clause})), Texts{error}) << clause;
 }
 
 TEST(Check, C5_ASpecInMemoryHasNoFieldsOfFlagsThatAreOff) {

@@ -62,6 +62,17 @@ TEST(ForeignSyntaxHints, AClauseIsItsWordAndItsValue) {
   EXPECT_EQ(said("center none;"), Texts{"unexpected ';'; a clause ends with its line: leave the ';' out"});
 }
 
+TEST(ForeignSyntaxHints, ABaseStandsBehindFrom) {
+  EXPECT_EQ(errorsOf("norm a : layer_norm { }\n"),
+            "t.norm:1:8: error: unexpected ':'\n"
+            "  norm a : layer_norm { }\n"
+            "         ^\n"
+            "  hint: write 'norm a from layer_norm { ... }'\n");
+  EXPECT_TRUE(errorsOf("norm b {\n  reduce rows\n}\nnorm a: b {\n}\n")
+                  .ends_with("  hint: write 'norm a from b { ... }'\n"));
+  EXPECT_TRUE(errorsOf("norm a : {\n}\n").ends_with("  hint: write 'norm a from BASE { ... }'\n"));
+}
+
 TEST(ForeignSyntaxHints, NamesAreWordsWithoutQuotes) {
   EXPECT_EQ(errorsOf("norm my-norm {\n  reduce rows\n}\n"),
             "t.norm:1:8: error: unexpected '-'\n"

@@ -38,6 +38,10 @@ TEST(Nearest, PrefersTheNearestAndRefusesTheFar) {
   EXPECT_EQ(nearest("layernorm", known), "layer_norm");
   EXPECT_EQ(nearest("softmax", known), std::nullopt);
   EXPECT_EQ(nearest("", known), std::nullopt);
+  EXPECT_EQ(nearest("G", {"y", "g1"}), std::nullopt) << "a third of the letters is less than one";
+  EXPECT_EQ(nearest("at", {"it", "ta", "a"}), std::nullopt);
+  EXPECT_EQ(nearest("AT", {"it", "at"}), "at");
+  EXPECT_EQ(nearest("row", {"rows"}), "rows");
   EXPECT_EQ(nearest(std::string(100000, 'a'), known), std::nullopt);
 }
 

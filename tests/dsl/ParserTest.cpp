@@ -101,7 +101,7 @@ TEST(Parser, ReadsEveryResidual) {
   EXPECT_EQ(specOf(base + "norm n from m {\n  residual before\n}\n").residual, (Residual{false, true}));
   EXPECT_EQ(specOf(base + "norm n from m {\n  residual none\n}\n").residual, std::nullopt);
   EXPECT_EQ(errorsOf(norm({"reduce rows", "residual none(stream = no)"})),
-            "t.norm:3:17: error: 'residual none' has no option 'stream'\n"
+            "t.norm:3:17: error: 'residual none' has no option 'stream' [C5]\n"
             "    residual none(stream = no)\n"
             "                  ^~~~~~\n"
             "  hint: it has none\n");
@@ -179,7 +179,7 @@ TEST(Parser, ReadsEveryQuantize) {
             "    ^~~~~~~~\n"
             "  hint: write one behind it: none, int8 or e4m3\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows", "quantize none(per = row)"})),
-            "t.norm:3:17: error: 'quantize none' has no option 'per'\n"
+            "t.norm:3:17: error: 'quantize none' has no option 'per' [C5]\n"
             "    quantize none(per = row)\n"
             "                  ^~~\n"
             "  hint: it has none\n");
@@ -187,9 +187,12 @@ TEST(Parser, ReadsEveryQuantize) {
 
 TEST(Parser, PointsAtAnOffsetWithoutScale) {
   EXPECT_EQ(errorsOf(norm({"reduce features", "affine bias(offset = 1)"})),
-            "t.norm:3:15: error: an option has no options of its own\n"
+            "t.norm:3:15: error: 'bias' has no option 'offset' [C28]\n"
             "    affine bias(offset = 1)\n"
-            "                ^~~~~~\n");
+            "                ^~~~~~\n"
+            "  hint: the offset is of the scale: 'affine scale(offset = 1)'\n");
+  EXPECT_EQ(brief(norm({"reduce features", "affine scale, bias(1)"})),
+            Texts{"'bias' has no option '1' [C28]"});
   EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale(1), bias"})),
             "t.norm:3:16: error: 'affine scale' has no option '1'\n"
             "    affine scale(1), bias\n"
@@ -309,12 +312,12 @@ TEST(Parser, SuggestsTheNearestOption) {
             "            ^~~~~\n"
             "  hint: did you mean 'decay'?\n");
   EXPECT_EQ(errorsOf("norm n from batch_renorm {\n  renorm std(limit = 3)\n}\n"),
-            "t.norm:2:14: error: 'renorm std' has no option 'limit'\n"
+            "t.norm:2:14: error: 'renorm std' has no option 'limit' [C5]\n"
             "    renorm std(limit = 3)\n"
             "               ^~~~~\n"
             "  hint: its options are rmax, dmax or start\n");
   EXPECT_EQ(errorsOf(norm({"reduce rows(groups = 4)"})),
-            "t.norm:2:15: error: 'reduce rows' has no option 'groups'\n"
+            "t.norm:2:15: error: 'reduce rows' has no option 'groups' [C5]\n"
             "    reduce rows(groups = 4)\n"
             "                ^~~~~~\n"
             "  hint: it has none\n");
@@ -342,6 +345,11 @@ TEST(Parser, RefusesASecondValue) {
             "t.norm:2:16: error: 'reduce' takes one value, but a second one follows\n"
             "    reduce rows, features\n"
             "                 ^~~~~~~~\n"
+            "  hint: write one of them; one statistic over rows and features is 'segment_features'\n");
+  EXPECT_EQ(errorsOf(norm({"reduce rows", "activation relu, silu"})),
+            "t.norm:3:20: error: 'activation' takes one value, but a second one follows\n"
+            "    activation relu, silu\n"
+            "                     ^~~~\n"
             "  hint: write one of them; what is left out is a kernel of its own\n");
   EXPECT_EQ(errorsOf(norm({"reduce features", "gate silu(at = before), per = segment"})),
             "t.norm:3:27: error: 'gate' takes one value, but a second one follows\n"
@@ -355,10 +363,21 @@ TEST(Parser, PutsOptionsIntoParentheses) {
             "t.norm:2:19: error: expected ',' or the end of the line, found 'groups'\n"
             "    reduce features groups = 4\n"
             "                    ^~~~~~\n"
-            "  hint: options go into parentheses\n");
-  for (const char* clause : {"gate silu at = before", "divide_by window 16", "epsilon 1e-5 mode = max"})
-    EXPECT_TRUE(errorsOf(norm({"reduce rows", clause})).ends_with("  hint: options go into parentheses\n"))
-        << clause;
+            "  hint: write 'features(groups = 4)'\n");
+  const std::string several = "options go into parentheses";
+  const std::pair<const char*, std::string> hints[] = {
+      {"gate silu at = before", "write 'silu(at = before)'"},
+      {"gate silu at before", "write 'silu(at = before)'"},
+      {"epsilon 1e-5 mode = max", "write '1e-5(mode = max)'"},
+      {"quantize int8 per token", "write 'int8(per = row)'"},
+      {"quantize int8 per = block size = 64", several},
+      {"gate silu(at = before) per = row", several},
+      {"gate silu before", several},
+      {"divide_by window 16", several},
+  };
+  for (const auto& [clause, hint] : hints)
+    EXPECT_TRUE(errorsOf(norm({"reduce rows", clause})).ends_with("  hint: " + hint + "\n")) << clause;
+  EXPECT_TRUE(errorsOf("norm n { reduce features groups = 4 }\n").ends_with("'features(groups = 4)'\n"));
 }
 
 TEST(Parser, PointsAtACommaBehindTheLastItem) {
@@ -368,6 +387,8 @@ TEST(Parser, PointsAtACommaBehindTheLastItem) {
             "                ^\n"
             "  hint: leave the ',' at the end of the line out\n");
   EXPECT_EQ(errorsOf(norm({"reduce features", "affine scale,", "  bias", "epsilon 1e-5"})), "");
+  EXPECT_EQ(brief(norm({"reduce features,", "center"})),
+            Texts{"expected an item behind ',', found the clause 'center' []"});
 }
 
 TEST(Parser, RefusesValuesOfTheWrongKind) {
@@ -440,6 +461,11 @@ TEST(Parser, PointsAtWhatDoesNotFollow) {
             "    reduce rows center none\n"
             "                ^~~~~~\n"
             "  hint: each clause stands on a line of its own\n");
+  for (const char* clause : {"moment raw, center current", "moment raw, epsilon 1",
+                             "affine scale, center none", "moment raw, center"})
+    EXPECT_TRUE(errorsOf(norm({"reduce features", clause}))
+                    .ends_with("  hint: each clause stands on a line of its own\n"))
+        << clause;
   EXPECT_EQ(errorsOf(norm({"reduce features(groups = 4", "center none"})),
             "t.norm:3:3: error: expected ',' or ')', found 'center'\n"
             "    center none\n"

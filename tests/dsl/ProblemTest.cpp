@@ -238,6 +238,18 @@ TEST(ProblemErrors, P1_RowsStayOpenAndFeaturesAreOneOrMore) {
             "  hint: write rows x features, e.g. [*x1024], or segments x rows x features, e.g. [*x*x64]\n");
 }
 
+TEST(ProblemErrors, P1_SaysWhereTheFeaturesStand) {
+  EXPECT_EQ(errorsOf("instance_norm:backward@f32[*x*x64]{layout=channels_first}"),
+            "error: the number of rows stays open, not '64' [P1]\n"
+            "  instance_norm:backward@f32[*x*x64]{layout=channels_first}\n"
+            "                                 ^~\n"
+            "  hint: with channels_first the features stand in the middle: [*x64x*]\n");
+  for (const char* shape : {"[*x32x64]", "[8x64x*]"})
+    EXPECT_TRUE(errorsOf("instance_norm:infer@f32" + std::string(shape) + "{layout=channels_first}")
+                    .ends_with("  hint: write '*'\n"))
+        << shape;
+}
+
 TEST(ProblemErrors, P2_SegmentsNeedThreeDimensions) {
   EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x64]"),
             "error: 'instance_norm' has 'reduce segment' and needs three dimensions [P2]\n"
@@ -291,6 +303,43 @@ TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
             "  group_norm:forward@f32[*x64]{groups=many}\n"
             "                                      ^~~~\n"
             "  hint: use a whole number of 1 or more\n");
+}
+
+TEST(ProblemErrors, P4_NamesTheBindingThatIsMissing) {
+  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{G=8}"),
+            "error: 'group_norm' has no option 'G' [P4]\n"
+            "  group_norm:forward@f32[*x64]{G=8}\n"
+            "                               ^\n"
+            "  hint: it needs groups=N, the number of its groups\n");
+  const std::pair<const char*, const char*> hints[] = {
+      {"power_norm_released:forward@f32[*x64]{H=8}", "it needs heads=N, the number of its groups"},
+      {"power_norm_released:forward@f32[*x64]{head=8}", "did you mean 'heads'?"},
+      {"group_norm:forward@f32[*x64]{G=8,groups=8}",
+       "the options are groups, layout, mask, params, round, stream or y"},
+  };
+  for (const auto& [problem, hint] : hints)
+    EXPECT_TRUE(errorsOf(problem).ends_with("  hint: " + std::string(hint) + "\n")) << errorsOf(problem);
+}
+
+TEST(ProblemErrors, P4_NumbersOfTheNormAreNoOptions) {
+  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{epsilon=1e-6}"),
+            "error: 'layer_norm' has no option 'epsilon' [P4]\n"
+            "  layer_norm:forward@f32[*x64]{epsilon=1e-6}\n"
+            "                               ^~~~~~~\n"
+            "  hint: epsilon is a number of the norm, no part of a problem: --number epsilon=1e-6 of run and "
+            "explain, or request.numbers\n");
+  for (const char* option : {"decay=0.9", "epsilon=+1e-6", "epsilon=.5"})
+    EXPECT_TRUE(errorsOf("batch_norm:forward@f32[*x64]{" + std::string(option) + "}")
+                    .ends_with("no part of a problem: --number " + std::string(option) +
+                               " of run and explain, or request.numbers\n"))
+        << option;
+  EXPECT_TRUE(
+      errorsOf("layer_norm:forward@f32[*x64]{epsilon}")
+          .ends_with("no part of a problem: --number epsilon=... of run and explain, or request.numbers\n"));
+  EXPECT_TRUE(errorsOf("layer_norm:forward@f32[*x64]{decay=0.9}")
+                  .ends_with("  hint: the options are layout, mask, params, round, stream or y\n"));
+  EXPECT_TRUE(errorsOf("group_norm:forward@f32[*x64]{groups=0.5}")
+                  .ends_with("  hint: use a whole number of 1 or more\n"));
 }
 
 TEST(ProblemErrors, P4_ABindingIsAtMost2To40) {

@@ -30,7 +30,7 @@ TEST(RopeText, ReadsEveryValue) {
             "    ^~~~\n"
             "  hint: write one behind it: none, half or interleaved\n");
   EXPECT_EQ(errorsOf(norm({"reduce features", "rope none(groups = 2)"})),
-            "t.norm:3:13: error: 'rope none' has no option 'groups'\n"
+            "t.norm:3:13: error: 'rope none' has no option 'groups' [C5]\n"
             "    rope none(groups = 2)\n"
             "              ^~~~~~\n"
             "  hint: it has none\n");

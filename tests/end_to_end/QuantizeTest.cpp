@@ -154,7 +154,7 @@ TEST(Quantized, SaysWhatNoStrategyDoes) {
       whyNot("instance_norm", "quantize int8", ":forward@f32[*x*x96]"),
       "a slab of a segment has no rows of its own, which scales of codes are of: quantize per = tensor");
   EXPECT_EQ(whyNot("power_norm_released", "quantize int8", ":forward@f32[*x96]{heads=4}"),
-            "groups of `pre` do not have the scales of whole rows of codes: quantize per = tensor");
+            "groups of 'pre' do not have the scales of whole rows of codes: quantize per = tensor");
   EXPECT_EQ(whyNot("rms_norm", "quantize int8", ":backward@f32[*x96]"), "");
 }
 

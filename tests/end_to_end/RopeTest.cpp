@@ -194,16 +194,16 @@ TEST(Rope, SaysWhatNoStrategyDoes) {
   ASSERT_TRUE(problem);
   EXPECT_EQ(
       codegen::whyNoStrategy(*problem).value_or(""),
-      "the two features of a pair that `rope` turns have statistics of their own in each segment: reduce "
+      "the two features of a pair that 'rope' turns have statistics of their own in each segment: reduce "
       "rows, features or segment_features");
   const auto rows = problemWith("rms_norm", "rope half", ":forward@f32[*x96]");
   ASSERT_TRUE(rows);
   EXPECT_EQ(codegen::whyIllegal(*rows, Strategy::Split).value_or(""),
-            "`rope` turns pairs of features, of which a task may have one: strategy resident");
+            "'rope' turns pairs of features, of which a task may have one: strategy resident");
   const auto batch = problemWith("batch_norm", "rope half", ":forward@f32[*x96]");
   ASSERT_TRUE(batch);
   EXPECT_EQ(codegen::whyIllegal(*batch, Strategy::Resident).value_or(""),
-            "`rope` turns pairs of features, of which a column slab has one: strategy streamed");
+            "'rope' turns pairs of features, of which a column slab has one: strategy streamed");
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ TEST(Rounding, ByAnInstructionThatFlushesIsRefusedWhereDenormalsAreKept) {
             "rounds to bf16 by an instruction that takes denormals for zeros, and request.denormals keeps "
             "them; a kernel for x86-64-v4 would serve") != std::string::npos;
     EXPECT_EQ(refused, text.find("bf16") != text.npos) << text << ": " << error;
+    EXPECT_EQ(error.ends_with("\ncompile the package with --target x86-64-v4 as well"), refused) << error;
   }
 }
 

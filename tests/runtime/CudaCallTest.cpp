@@ -256,7 +256,7 @@ TEST_F(CudaCall, OnTheDefaultStreamIsRefusedWhileAnotherIsCaptured) {
   const Current current;
   ASSERT_EQ(cuStreamBeginCapture_v2(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
   EXPECT_EQ(refusal([&] { plan(norm.forward()); }),
-            "ABORTED: launching phase 0 (`layer_norm_forward`) on cuda:0 failed: "
+            "ABORTED: launching phase 0 ('layer_norm_forward') on cuda:0 failed: "
             "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "
             "operation would make the legacy stream depend on a capturing blocking stream; a stream is being "
             "captured: give execute the captured stream, and do nothing else with the device meanwhile");

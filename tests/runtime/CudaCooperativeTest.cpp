@@ -81,10 +81,10 @@ TEST_F(CudaCooperative, ThatADeviceDoesNotHoldIsRefusedWhenThePlanIsMade) {
   EXPECT_EQ(refusal([&] { Plan(fits, kProblem, host::onCuda()); }), "accepted")
       << "8 chunks of 8 blocks at most";
   EXPECT_EQ(refusal([&] { Plan(large, kProblem, host::onCuda()); }),
-            "FAILED_PRECONDITION: `layer_norm_backward` is launched with 72 blocks that wait for each other; "
+            "FAILED_PRECONDITION: 'layer_norm_backward' is launched with 72 blocks that wait for each other; "
             "cuda:0 holds 64 of "
-            "them at once, 32 on each of 2 multiprocessors: compile for it with a smaller `grid` or fewer "
-            "`chunks`, or with a "
+            "them at once, 32 on each of 2 multiprocessors: compile for it with a smaller 'grid' or fewer "
+            "'chunks', or with a "
             "streamed schedule");
 }
 
@@ -98,7 +98,7 @@ TEST_F(CudaCooperative, IsJudgedByTheChunksThatItsFeaturesGive) {
         [&] { Plan(package, features ? "layer_norm:backward@f32[*x8]" : kProblem, host::onCuda()); });
   };
   EXPECT_EQ(over(8), "accepted") << "2 chunks of 4 features";
-  EXPECT_EQ(over({}).substr(0, 70), "FAILED_PRECONDITION: `layer_norm_finish` is launched with 120 blocks t");
+  EXPECT_EQ(over({}).substr(0, 70), "FAILED_PRECONDITION: 'layer_norm_finish' is launched with 120 blocks t");
 }
 
 TEST_F(CudaCooperative, TellsWhatTheDriverRefuses) {
@@ -106,7 +106,7 @@ TEST_F(CudaCooperative, TellsWhatTheDriverRefuses) {
   fake_cuda_fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", 1, CUDA_ERROR_UNKNOWN, FAKE_CUDA_ONCE);
   EXPECT_EQ(
       refusal([&] { Plan(package, kProblem, host::onCuda()); }),
-      "FAILED_PRECONDITION: asking how many blocks of `layer_norm_backward` a multiprocessor holds failed: "
+      "FAILED_PRECONDITION: asking how many blocks of 'layer_norm_backward' a multiprocessor holds failed: "
       "CUDA_ERROR_UNKNOWN, unknown error");
   const Plan plan(package, kProblem, host::onCuda());
   const CudaLayerNorm norm;
@@ -115,7 +115,7 @@ TEST_F(CudaCooperative, TellsWhatTheDriverRefuses) {
             "ABORTED: clearing workspace on cuda:0 failed: CUDA_ERROR_UNKNOWN, unknown error");
   fake_cuda_fail("cuLaunchKernelEx", 1, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, FAKE_CUDA_ONCE);
   EXPECT_EQ(refusal([&] { plan(norm.backward()); }),
-            "ABORTED: launching phase 0 (`layer_norm_backward`) on cuda:0 failed: "
+            "ABORTED: launching phase 0 ('layer_norm_backward') on cuda:0 failed: "
             "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, too "
             "many blocks in cooperative launch; its blocks wait for each other and have to be there at once: "
             "this process has "

@@ -51,7 +51,7 @@ TEST_F(CudaDriver, MayBeAnotherLibrary) {
   options.cuda_library = "libm.so.6";
   EXPECT_EQ(
       count(options),
-      "FAILED_PRECONDITION: libm.so.6 has no function `cuInit`; it is no CUDA driver, or a damaged one");
+      "FAILED_PRECONDITION: libm.so.6 has no function 'cuInit'; it is no CUDA driver, or a damaged one");
 }
 
 TEST_F(CudaDriver, MayBeTooOld) {
@@ -141,9 +141,9 @@ TEST_F(CudaDriver, FailsAnyStepOfMakingAPlan) {
       {"cuDevicePrimaryCtxRetain", "taking the primary context of cuda:0"},
       {"cuCtxPushCurrent_v2", "making the context of cuda:0 current"},
       {"cuModuleLoadDataEx", "loading " + blob + " on cuda:0"},
-      {"cuModuleGetFunction", "finding `layer_norm_forward` in " + blob},
-      {"cuFuncLoad", "loading `layer_norm_forward`"},
-      {"cuFuncGetAttribute", "asking how many threads `layer_norm_forward` may have"},
+      {"cuModuleGetFunction", "finding 'layer_norm_forward' in " + blob},
+      {"cuFuncLoad", "loading 'layer_norm_forward'"},
+      {"cuFuncGetAttribute", "asking how many threads 'layer_norm_forward' may have"},
   };
   for (const auto& step : steps)
     EXPECT_EQ(plan(step.function, CUDA_ERROR_UNKNOWN),
@@ -155,11 +155,11 @@ TEST_F(CudaDriver, FailsAnyStepOfMakingAPlan) {
   package::Kernel large = forCuda(layerNorm("forward"));
   large.phases[0].launch = package::Launch{.threads = 64, .cluster = 16};
   EXPECT_EQ(plan("cuFuncSetAttribute", CUDA_ERROR_INVALID_VALUE, large),
-            "FAILED_PRECONDITION: asking for clusters of 16 blocks for `layer_norm_forward` failed: "
+            "FAILED_PRECONDITION: asking for clusters of 16 blocks for 'layer_norm_forward' failed: "
             "CUDA_ERROR_INVALID_VALUE, invalid argument");
   large.phases[0].launch = package::Launch{.threads = 64, .shared = 60000};
   EXPECT_EQ(plan("cuFuncSetAttribute", CUDA_ERROR_INVALID_VALUE, large),
-            "FAILED_PRECONDITION: asking for 60000 bytes of shared memory for `layer_norm_forward` failed: "
+            "FAILED_PRECONDITION: asking for 60000 bytes of shared memory for 'layer_norm_forward' failed: "
             "CUDA_ERROR_INVALID_VALUE, invalid argument");
   EXPECT_EQ(fake_cuda_live_objects(), 0u) << "nothing is left behind";
 }
@@ -265,7 +265,7 @@ TEST_F(CudaDriver, FindsDamagedCode) {
   const host::Package package = open(writer);
   EXPECT_EQ(refusal([&] { Plan(package, kProblem, host::onCuda()); }),
             "DATA_LOSS: blob 0 of the package in memory (ptx, sm_90) is damaged: it has no entry "
-            "`layer_norm_forward`");
+            "'layer_norm_forward'");
   std::string bytes = cudaPackage({forCuda(layerNorm("forward"))}).bytes();
   bytes[bytes.find(".address_size")] = ',';
   const host::Package altered(host::Context(fakeDriver()), bytes.data(), bytes.size());
@@ -280,7 +280,7 @@ TEST_F(CudaDriver, MayHaveTooFewRegistersForABlock) {
   fake_cuda_set_max_threads_per_block(768);
   EXPECT_EQ(
       refusal([&] { Plan(package, kProblem, host::onCuda()); }),
-      "FAILED_PRECONDITION: `layer_norm_forward` is launched with 1024 threads a block; its registers leave "
+      "FAILED_PRECONDITION: 'layer_norm_forward' is launched with 1024 threads a block; its registers leave "
       "room for 768 on cuda:0");
 }
 
@@ -303,11 +303,11 @@ TEST_F(CudaDriver, FailsAnyStepOfExecute) {
       "FAILED_PRECONDITION: asking the stream for its context failed: CUDA_ERROR_INVALID_HANDLE, invalid "
       "resource handle");
   EXPECT_EQ(failing("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES),
-            "ABORTED: launching phase 0 (`layer_norm_backward`) on cuda:0 failed: "
+            "ABORTED: launching phase 0 ('layer_norm_backward') on cuda:0 failed: "
             "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, too many resources requested for launch");
   EXPECT_EQ(
       failing("cuLaunchKernel", 2, CUDA_ERROR_UNKNOWN),
-      "ABORTED: launching phase 1 (`layer_norm_finish`) on cuda:0 failed: CUDA_ERROR_UNKNOWN, unknown error");
+      "ABORTED: launching phase 1 ('layer_norm_finish') on cuda:0 failed: CUDA_ERROR_UNKNOWN, unknown error");
   EXPECT_EQ(failing("cuStreamGetCtx", 1, CUDA_ERROR_NOT_SUPPORTED), "accepted") << "the driver cannot tell";
   CUcontext current = nullptr;
   cuCtxGetCurrent(&current);
@@ -339,7 +339,7 @@ TEST_F(CudaDriver, ErrorsMayStick) {
   fake_cuda_fail("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_FAILED, FAKE_CUDA_STICKY);
   EXPECT_EQ(
       refusal([&] { plan(norm.forward()); }),
-      "ABORTED: launching phase 0 (`layer_norm_forward`) on cuda:0 failed: CUDA_ERROR_LAUNCH_FAILED, "
+      "ABORTED: launching phase 0 ('layer_norm_forward') on cuda:0 failed: CUDA_ERROR_LAUNCH_FAILED, "
       "unspecified launch failure; an earlier kernel failed and the device's context is lost; only a new "
       "process gets another");
   EXPECT_TRUE(refusal([&] {

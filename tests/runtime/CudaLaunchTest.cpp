@@ -129,7 +129,7 @@ TEST_F(CudaLaunch, TakesFieldsAsTensorsOfTheirOwn) {
   call.savedFields[1] = Tensor(moment.floats(), {8});
   EXPECT_EQ(
       refusal([&] { plan(call); }),
-      "INVALID_ARGUMENT: saved_fields[1] (`second_moment`) is on device type 1; this plan runs on cuda:0 "
+      "INVALID_ARGUMENT: saved_fields[1] ('second_moment') is on device type 1; this plan runs on cuda:0 "
       "(kDLCUDA, 2)");
 }
 
@@ -277,7 +277,7 @@ TEST_F(CudaLaunch, NeedsNoScratchForAnXSizedOutput) {
   package::Kernel kernel = forCuda(warmup("backward"));
   const host::Package package = open(kernel);
   const Plan plan(package, "warmup:backward@f32[*x*]", host::onCuda());
-  EXPECT_EQ(plan.workspaceBytes(Plan::sizes(1, 1000, 1000)), 64u + 63) << "`warmed` of state_out alone";
+  EXPECT_EQ(plan.workspaceBytes(Plan::sizes(1, 1000, 1000)), 64u + 63) << "'warmed' of state_out alone";
 }
 
 /// The entry of a layer norm's forward after a change of the call.

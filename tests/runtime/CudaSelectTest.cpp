@@ -96,7 +96,7 @@ TEST_F(CudaSelect, HonoursTheCap) {
   request.isa_cap = "x86-64-v3";
   EXPECT_EQ(
       refusal([&] { chosen(package, request); }),
-      "INVALID_ARGUMENT: request.isa_cap is `x86-64-v3`; on a CUDA device it must be sm_NN, e.g. sm_90");
+      "INVALID_ARGUMENT: request.isa_cap is 'x86-64-v3'; on a CUDA device it must be sm_NN, e.g. sm_90");
 }
 
 TEST_F(CudaSelect, TakesCodeWithASuffixOnlyWhereItRuns) {
@@ -120,13 +120,13 @@ TEST_F(CudaSelect, SaysWhatWouldHelpWhereNothingRuns) {
             "  kernel 1 (layer_norm:forward@f32[*x*], sm_100a, hand): needs sm_100a; cuda:0 is sm_75\n"
             "  kernel 2 (layer_norm:forward@f32[*x*], " +
                 hostIsa() +
-                ", hand): is for device `cpu`; this plan is for `cuda`\n"
+                ", hand): is for device 'cpu'; this plan is for 'cuda'\n"
                 "compile the package with --target sm_75");
   const host::Package other = open(kernelFor("sm_75"));
   EXPECT_EQ(refusal([&] { Plan(other, "layer_norm:forward@bf16[*x*]", host::onCuda()); }),
             "NOT_FOUND: no kernel of the package serves layer_norm:forward@bf16[*x*] here:\n"
             "  kernel 0 (layer_norm:forward@f32[*x*], sm_75, hand): is for data f32, not bf16\n"
-            "compile the package with `layer_norm:forward@bf16[*x*]` as well");
+            "compile the package with 'layer_norm:forward@bf16[*x*]' as well");
 }
 
 TEST_F(CudaSelect, RefusesKernelsThatTheDeviceHasNoRoomFor) {
@@ -164,9 +164,9 @@ TEST_F(CudaSelect, TakesTheNextKernelWhereTheDeviceHasNoRoomForTheBest) {
   EXPECT_TRUE(
       has(text,
           "rejected:\n"
-          "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in "
+          "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): 'layer_norm_forward' is launched in "
           "clusters of 16 blocks, each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has "
-          "room for none: compile for it with a smaller `cluster`, or for any number of features\n"
+          "room for none: compile for it with a smaller 'cluster', or for any number of features\n"
           "  kernel 2 (layer_norm:forward@f32[*x*], sm_80, hand): kernel 1 is PTX for the newest "
           "architecture that the device takes\n"))
       << text;
@@ -220,7 +220,7 @@ TEST_F(CudaSelect, TakesTheNextKernelForWhatIsSaidOfTheCodeAlone) {
     startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuModuleLoadDataEx", 1, result),
                "loading blob 1 of the package in memory (cubin, sm_90) on cuda:0");
     startsWith(plan(wide, "layer_norm:forward@f32[*x8]", "cuFuncLoad", 1, result),
-               "loading `layer_norm_forward`");
+               "loading 'layer_norm_forward'");
     startsWith(plan(narrow, kProblem, "cuModuleLoadDataEx", 2, result),
                "loading blob 1 of the package in memory (ptx, sm_90) on cuda:0");
   }
@@ -241,7 +241,7 @@ TEST_F(CudaSelect, DoesWithoutAKernelForFewRowsThatTheDeviceHasNoRoomFor) {
   EXPECT_TRUE(has(
       one.describe(),
       "rejected:\n"
-      "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): serves 0 to 64 rows; `few_rows` is launched in "
+      "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): serves 0 to 64 rows; 'few_rows' is launched in "
       "clusters of 16 blocks"))
       << one.describe();
 }
@@ -256,20 +256,20 @@ TEST_F(CudaSelect, SaysOfEachKernelWhyItCannotBeLoaded) {
   EXPECT_EQ(plan(),
             "FAILED_PRECONDITION: no kernel of the package that serves layer_norm:forward@f32[*x8] can be "
             "loaded here:\n"
-            "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): `layer_norm_forward` is launched in "
+            "  kernel 0 (layer_norm:forward@f32[*x8], sm_90, hand): 'layer_norm_forward' is launched in "
             "clusters of 16 blocks, "
             "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile "
             "for it with a "
-            "smaller `cluster`, or for any number of features\n"
-            "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): `layer_norm_forward` is launched in "
+            "smaller 'cluster', or for any number of features\n"
+            "  kernel 1 (layer_norm:forward@f32[*x*], sm_90, hand): 'layer_norm_forward' is launched in "
             "clusters of 4 blocks, "
             "each of 64 threads and 60000 bytes of dynamic shared memory; cuda:0 has room for none: compile "
             "for it with a "
-            "smaller `cluster`, or for any number of features");
+            "smaller 'cluster', or for any number of features");
   fake_cuda_set_largest_cluster(16);
   fake_cuda_fail("cuOccupancyMaxActiveClusters", 1, cuda::CUDA_ERROR_OUT_OF_MEMORY, FAKE_CUDA_ONCE);
   EXPECT_TRUE(plan().starts_with(
-      "RESOURCE_EXHAUSTED: asking how many clusters of `layer_norm_forward` the device holds failed: "))
+      "RESOURCE_EXHAUSTED: asking how many clusters of 'layer_norm_forward' the device holds failed: "))
       << "another kernel would need memory, too";
 }
 
@@ -278,7 +278,7 @@ TEST_F(CudaSelect, KeepsProcessorAndDeviceApart) {
   const host::Package package = open(cudaPackage({kernelFor("sm_90"), layerNorm("forward")}));
   EXPECT_EQ(chosen(package, {}), 1u);
   EXPECT_EQ(chosen(package), 0u);
-  EXPECT_TRUE(has(Plan(package, kProblem).describe(), "is for device `cuda`; this plan is for `cpu`"));
+  EXPECT_TRUE(has(Plan(package, kProblem).describe(), "is for device 'cuda'; this plan is for 'cpu'"));
   normc_request request = {};
   request.device_type = kDLCPU;
   EXPECT_EQ(chosen(package, request), 1u);

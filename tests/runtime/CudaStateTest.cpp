@@ -43,7 +43,7 @@ TEST_F(CudaState, LiesOnTheDevice) {
   state.reset();
   EXPECT_EQ(values<float>(state, "psi2", 5), std::vector<float>(5, 1));
   EXPECT_EQ(refusal([&] { values<float>(state, "psi3", 5); }),
-            "NOT_FOUND: the state of power_norm has no field `psi3`; it has: step:i64[], psi2:f32[features], "
+            "NOT_FOUND: the state of power_norm has no field 'psi3'; it has: step:i64[], psi2:f32[features], "
             "nu:f32[features]");
 }
 

@@ -331,7 +331,7 @@ TEST(Execute, TellsTheNumbersOfThePlan) {
   EXPECT_EQ(plan.number("masked"), 0);
   double value = 5;
   EXPECT_EQ(refusal(normc_plan_number(plan.get(), "large_bytes", &value)),
-            "NOT_FOUND: probe:forward@f32[*x*] has no number `large_bytes`; it has: factor, masked, "
+            "NOT_FOUND: probe:forward@f32[*x*] has no number 'large_bytes'; it has: factor, masked, "
             "channels_first");
   EXPECT_EQ(value, 5) << "outputs are untouched";
 }
@@ -392,7 +392,7 @@ TEST(Execute, RefusesASteadyPlanBeforeWarmupIsOver) {
   int64_t step = 2;
   state.write("step", &step, 1);
   EXPECT_EQ(refusal([&] { plan(call); }),
-            "FAILED_PRECONDITION: warmup is not over: `step` of state_in is 2, warmup_steps is 3; this plan "
+            "FAILED_PRECONDITION: warmup is not over: 'step' of state_in is 2, warmup_steps is 3; this plan "
             "is steady, "
             "use one that is not");
   EXPECT_EQ(y, std::vector<float>(8)) << "nothing was written";
@@ -410,7 +410,7 @@ TEST(Execute, RefusesASteadyPlanBeforeWarmupIsOver) {
   Call back;
   back.dy = call.x, back.dx = call.y, back.state = &state, back.saved = saved;
   EXPECT_EQ(refusal([&] { backward(back); }),
-            "FAILED_PRECONDITION: warmup is not over: `step` of saved is 3, warmup_steps is 3; this plan is "
+            "FAILED_PRECONDITION: warmup is not over: 'step' of saved is 3, warmup_steps is 3; this plan is "
             "steady, use "
             "one that is not");
   saved[0] = 4;

@@ -141,7 +141,7 @@ TEST_F(FieldTensors, LeaveOutWarmupByTheirStep) {
     EXPECT_EQ(warmed, now == 0 ? 1 : 0);
     call.stateInFields[0] = {}, call.stateOutFields[0] = {};
     EXPECT_EQ(refusal([&] { plan(call); }),
-              "INVALID_ARGUMENT: state_in_fields[0] (`step`) is null; warmup:forward@f32[*x*] reads it");
+              "INVALID_ARGUMENT: state_in_fields[0] ('step') is null; warmup:forward@f32[*x*] reads it");
   }
 }
 
@@ -149,24 +149,24 @@ TEST_F(FieldTensors, AreRefusedIfTheyAreMissing) {
   Call call = forward();
   call.stateInFields[1] = {};
   EXPECT_EQ(forward(call),
-            "INVALID_ARGUMENT: state_in_fields[1] (`psi2`) is null; power_norm:forward@f32[*x*] reads it");
+            "INVALID_ARGUMENT: state_in_fields[1] ('psi2') is null; power_norm:forward@f32[*x*] reads it");
   call = forward();
   call.stateOutFields[0] = {};
   EXPECT_EQ(forward(call),
-            "INVALID_ARGUMENT: state_out_fields[0] (`step`) is null; power_norm:forward@f32[*x*] writes it");
+            "INVALID_ARGUMENT: state_out_fields[0] ('step') is null; power_norm:forward@f32[*x*] writes it");
   call = forward();
   call.savedFields[1] = {};
   EXPECT_EQ(
       forward(call),
-      "INVALID_ARGUMENT: saved_fields[1] (`second_moment`) is null; power_norm:forward@f32[*x*] writes it");
+      "INVALID_ARGUMENT: saved_fields[1] ('second_moment') is null; power_norm:forward@f32[*x*] writes it");
   call = backward();
   call.savedFields[0] = {};
   EXPECT_EQ(backward(call),
-            "INVALID_ARGUMENT: saved_fields[0] (`rstd`) is null; power_norm:backward@f32[*x*] reads it");
+            "INVALID_ARGUMENT: saved_fields[0] ('rstd') is null; power_norm:backward@f32[*x*] reads it");
   call = forward();
   call.stateInFields[2] = {};
   EXPECT_EQ(forward(call),
-            "INVALID_ARGUMENT: state_out_fields[2] (`nu`) is given without state_in_fields[2] (`nu`); `nu` "
+            "INVALID_ARGUMENT: state_out_fields[2] ('nu') is given without state_in_fields[2] ('nu'); 'nu' "
             "would have to be copied from it");
   call = forward();
   call.stateInFields.clear();
@@ -197,30 +197,30 @@ TEST_F(FieldTensors, AreRefusedIfTheirTypeShapeOrMemoryIsWrong) {
   };
   std::vector<double> wide(20);
   EXPECT_EQ(refused(Tensor(wide.data(), {10})),
-            "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) has dtype f64; this plan takes f32");
+            "INVALID_ARGUMENT: state_out_fields[1] ('psi2') has dtype f64; this plan takes f32");
   std::vector<float> many(40);
   EXPECT_EQ(
       refused(Tensor(many.data(), {11})),
-      "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) has 11 elements; with these sizes the field has 10");
+      "INVALID_ARGUMENT: state_out_fields[1] ('psi2') has 11 elements; with these sizes the field has 10");
   EXPECT_EQ(
       refused(Tensor(many.data(), {10}, {2})),
-      "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) has stride 2 in dimension 0; it must be contiguous");
+      "INVALID_ARGUMENT: state_out_fields[1] ('psi2') has stride 2 in dimension 0; it must be contiguous");
   EXPECT_EQ(
       refused(Tensor(many.data(), {2, 5}, {6, 1})),
-      "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) has stride 6 in dimension 0; it must be contiguous");
+      "INVALID_ARGUMENT: state_out_fields[1] ('psi2') has stride 6 in dimension 0; it must be contiguous");
   EXPECT_EQ(refused(Tensor(many.data(), {10}).onCuda()),
-            "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) is on device type 2; this plan runs on the CPU "
+            "INVALID_ARGUMENT: state_out_fields[1] ('psi2') is on device type 2; this plan runs on the CPU "
             "(kDLCPU, 1)");
   EXPECT_EQ(refused(Tensor(static_cast<float*>(nullptr), {10})),
-            "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) has elements but its data is null");
+            "INVALID_ARGUMENT: state_out_fields[1] ('psi2') has elements but its data is null");
   EXPECT_EQ(refused(Tensor(reinterpret_cast<float*>(reinterpret_cast<char*>(many.data()) + 2), {10})),
-            "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) is not aligned to its elements of 4 bytes");
+            "INVALID_ARGUMENT: state_out_fields[1] ('psi2') is not aligned to its elements of 4 bytes");
   EXPECT_EQ(refused(Tensor(reinterpret_cast<float*>(many.data()), {-1})),
-            "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) has size -1 in dimension 0");
+            "INVALID_ARGUMENT: state_out_fields[1] ('psi2') has size -1 in dimension 0");
   Call call = forward();
   call.stateInFields[0] = Tensor(reinterpret_cast<int64_t*>(many.data() + 1), {});
   EXPECT_EQ(forward(call),
-            "INVALID_ARGUMENT: state_in_fields[0] (`step`) is not aligned to its elements of 8 bytes");
+            "INVALID_ARGUMENT: state_in_fields[0] ('step') is not aligned to its elements of 8 bytes");
   EXPECT_EQ(arrays_.psi2, psi2) << "nothing was written";
 }
 
@@ -283,25 +283,25 @@ TEST_F(FieldTensors, AreRefusedIfTheyOverlap) {
   call.savedFields[0] = Tensor(memory.data() + 4, {norm_.features});
   EXPECT_EQ(
       forward(call),
-      "INVALID_ARGUMENT: saved_fields[0] (`rstd`) is written and overlaps state_out_fields[1] (`psi2`); "
+      "INVALID_ARGUMENT: saved_fields[0] ('rstd') is written and overlaps state_out_fields[1] ('psi2'); "
       "they must lie in different memory");
   call = forward();
   call.stateInFields[1] = Tensor(memory.data(), {norm_.features});
   call.stateOutFields[1] = Tensor(memory.data() + 4, {norm_.features});
   EXPECT_EQ(
       forward(call),
-      "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) and state_in_fields[1] (`psi2`) overlap but are not "
+      "INVALID_ARGUMENT: state_out_fields[1] ('psi2') and state_in_fields[1] ('psi2') overlap but are not "
       "the same memory; make them the same or apart");
   call = forward();
   call.stateOutFields[1] = call.stateInFields[2];
   EXPECT_EQ(
       forward(call),
-      "INVALID_ARGUMENT: state_out_fields[1] (`psi2`) is written and overlaps state_in_fields[2] (`nu`); "
+      "INVALID_ARGUMENT: state_out_fields[1] ('psi2') is written and overlaps state_in_fields[2] ('nu'); "
       "they must lie in different memory");
   call = forward();
   call.savedFields[1] = Tensor(norm_.y.data(), {norm_.features});
   EXPECT_EQ(forward(call),
-            "INVALID_ARGUMENT: saved_fields[1] (`second_moment`) is written and overlaps y; they must lie in "
+            "INVALID_ARGUMENT: saved_fields[1] ('second_moment') is written and overlaps y; they must lie in "
             "different memory");
 }
 

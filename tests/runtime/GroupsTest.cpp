@@ -38,8 +38,8 @@ std::string planned(const host::Package& package, const std::string& problem) {
 TEST(Groups, APlanIsRefusedWhoseFeaturesTheyDoNotDivide) {
   for (const std::string problem : {"layer_norm:forward", "layer_norm:backward", "probe:infer"}) {
     EXPECT_EQ(planned(grouped(), problem + "@f32[*x60]{groups=8}"),
-              "INVALID_ARGUMENT: problem `" + problem +
-                  "@f32[*x60]{groups=8}`: 60 features are no multiple of 8, "
+              "INVALID_ARGUMENT: problem '" + problem +
+                  "@f32[*x60]{groups=8}': 60 features are no multiple of 8, "
                   "which its groups, pairs or blocks need");
     EXPECT_EQ(planned(grouped(), problem + "@f32[*x64]{groups=8}"), "accepted");
   }

@@ -48,7 +48,7 @@ TEST(NarrowerKernels, ServeCallsOfTheirSizes) {
 TEST(NarrowerKernels, AreDescribed) {
   const std::string text = Plan(three(), kProblem).describe();
   EXPECT_TRUE(has(text,
-                  "chosen because: it is the only one that serves the request here\n"
+                  "chosen because: it is the only one that serves any number of rows\n"
                   "but for 2 to 8 rows: kernel 2, " +
                       hostIsa() +
                       ", by hand, scalar (default)\n"
@@ -130,7 +130,7 @@ TEST(NarrowerKernels, NeedNotHaveEveryNumberOfTheOther) {
   EXPECT_EQ(factorOf(both, 1), 7);
   EXPECT_EQ(factorOf(both, 65), 7) << "a number of the norm is one of each kernel";
   EXPECT_EQ(refusal([&] { with("colour"); }),
-            "NOT_FOUND: probe:forward@f32[*x*] has no number `colour`; it has: factor, masked, "
+            "NOT_FOUND: probe:forward@f32[*x*] has no number 'colour'; it has: factor, masked, "
             "channels_first, stream_bytes");
 }
 

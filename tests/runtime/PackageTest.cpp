@@ -210,10 +210,10 @@ TEST(Package, WithBadCodeIsRefused) {
       with(odd, "elf", "f")
           .starts_with("FAILED_PRECONDITION: cannot load blob 0 of the package in memory: /proc/self/fd/"));
   EXPECT_EQ(with(kernelObject(), "elf", "no_such_function"),
-            "DATA_LOSS: the package in memory is damaged: blob 0 has no function `no_such_function`, which "
+            "DATA_LOSS: the package in memory is damaged: blob 0 has no function 'no_such_function', which "
             "layer_norm:forward@f32[*x*] needs");
   EXPECT_EQ(with(kernelObject(), "ptx", "f"),
-            "FAILED_PRECONDITION: blob 0 of the package in memory is of kind `ptx`; a CPU loads `elf`");
+            "FAILED_PRECONDITION: blob 0 of the package in memory is of kind 'ptx'; a CPU loads 'elf'");
 }
 
 /// Returns the result of opening the same package with a word of the manifest replaced by one of the same
@@ -289,7 +289,7 @@ TEST(Manifest, IsCheckedFieldByField) {
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[5].access = package::Access::Read; }),
             says("kernels[0].operands[5].access is \"read\"; this operand is written"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = package::Access::Write; }),
-            says("kernels[0].operands[8].access is \"write\"; `both` and `zeroed` are the accesses of "
+            says("kernels[0].operands[8].access is \"write\"; 'both' and 'zeroed' are the accesses of "
                  "workspace alone"));
   EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Zeroed; }),
             says("kernels[0].operands[0].access is \"zeroed\"; this operand is only read"));

@@ -75,18 +75,18 @@ TEST(ProblemText, HeadIsWhatStandsBeforeTheShape) {
 
 TEST(ProblemText, RefusalsNameThePart) {
   EXPECT_EQ(whyNot(""),
-            "problem `` must have the form NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. "
+            "problem '' must have the form NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. "
             "layer_norm:forward@f32[*x1024]");
   EXPECT_EQ(
       whyNot("n:sideways@f32[*x8]"),
-      "problem `n:sideways@f32[*x8]`: entry `sideways` must be forward, backward, infer, infer_backward, "
+      "problem 'n:sideways@f32[*x8]': entry 'sideways' must be forward, backward, infer, infer_backward, "
       "forward_reduce, forward_apply, backward_reduce, backward_apply or commit");
   EXPECT_EQ(whyNot("n:forward@i64[*x8]"),
-            "problem `n:forward@i64[*x8]`: dtype `i64` must be f32, f64, bf16 or f16");
+            "problem 'n:forward@i64[*x8]': dtype 'i64' must be f32, f64, bf16 or f16");
   EXPECT_EQ(whyNot("n:forward@f32[*x8]{mask,mask}"),
-            "problem `n:forward@f32[*x8]{mask,mask}`: option `mask` stands twice; leave one of them out");
-  EXPECT_EQ(whyNot("n:forward@f32[-1x8]"), "problem `n:forward@f32[-1x8]`: size `-1` must be a number or *");
-  EXPECT_EQ(whyNot("n:forward@f32[*x0]"), "problem `n:forward@f32[*x0]`: there must be at least one feature");
+            "problem 'n:forward@f32[*x8]{mask,mask}': option 'mask' stands twice; leave one of them out");
+  EXPECT_EQ(whyNot("n:forward@f32[-1x8]"), "problem 'n:forward@f32[-1x8]': size '-1' must be a number or *");
+  EXPECT_EQ(whyNot("n:forward@f32[*x0]"), "problem 'n:forward@f32[*x0]': there must be at least one feature");
 }
 
 TEST(ProblemReader, ListsEachFaultWithItsPlace) {

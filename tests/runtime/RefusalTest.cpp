@@ -238,7 +238,7 @@ TEST_F(Refusal, SaysSizesAsTheyAreGiven) {
             "accepted");
   PowerNorm power;
   EXPECT_EQ(refusal(normc_state_set(power.state.get(), "psi2", memory.data(), SIZE_MAX)),
-            "INVALID_ARGUMENT: the field `psi2` has 40 bytes, not 18446744073709551615");
+            "INVALID_ARGUMENT: the field 'psi2' has 40 bytes, not 18446744073709551615");
   EXPECT_EQ(
       forward([&](Call& c) { c.x = {other.data(), {4, 6}, {INT64_MIN, 1}}; }),
       "INVALID_ARGUMENT: x has a stride of -9223372036854775808 elements: it reaches past the end of memory");

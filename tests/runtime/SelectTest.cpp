@@ -58,7 +58,7 @@ TEST(Select, RefusesCallsOutsideTheLimits) {
             "  kernel 0 (layer_norm:forward@f32[*x*], " +
                 hostIsa() +
                 ", hand): serves 2 to 64 rows, not any number\n"
-                "compile the package with `layer_norm:forward@f32[*x*]` as well");
+                "compile the package with 'layer_norm:forward@f32[*x*]' as well");
   package::Kernel some = layerNorm("forward");
   some.limits.rowsMin = 1;
   const host::Package noneLess = openInMemory(packageOf(some), context());
@@ -174,10 +174,27 @@ TEST(Select, RefusesAPackageForOtherProcessors) {
             "FAILED_PRECONDITION: no kernel of the package serves layer_norm:forward@f32[*x*] here:\n"
             "  kernel 0 (layer_norm:forward@f32[*x*], aarch64, hand): needs aarch64; this processor has " +
                 hostIsa() +
-                "\n  kernel 1 (layer_norm:forward@f32[*x*], x86-64-v9, hand): needs `x86-64-v9`, which this "
+                "\n  kernel 1 (layer_norm:forward@f32[*x*], x86-64-v9, hand): needs 'x86-64-v9', which this "
                 "runtime does "
                 "not know\n  kernel 2 (layer_norm:forward@f32[*x*], " +
-                hostIsa() + ", hand): is for device `abacus`; this plan is for `cpu`");
+                hostIsa() +
+                ", hand): is for device 'abacus'; this plan is for 'cpu'\n"
+                "compile the package with --target " +
+                hostIsa() + " as well");
+}
+
+TEST(Select, SaysForWhichSetToCompile) {
+  if (hostIsa() == "none") GTEST_SKIP() << "this processor has no set that packages know";
+  const host::Package package =
+      openInMemory(packageOf(withIsa(layerNorm("forward"), "x86-64-v4-bf16")), context());
+  const auto advice = [&](normc_request request) {
+    const std::string text = refusal([&] { Plan(package, "layer_norm:forward@f32[*x*]", request); });
+    return text.substr(text.rfind('\n') + 1);
+  };
+  EXPECT_EQ(advice({.isa_cap = "x86-64-v3"}), "compile the package with --target x86-64-v3 as well");
+  EXPECT_FALSE(has(advice({.isa_cap = "aarch64"}), "compile")) << "no set of this processor is below that";
+  if (hostIsa().starts_with("x86-64-v4"))
+    EXPECT_EQ(advice({.isa_cap = "x86-64-v4"}), "compile the package with --target x86-64-v4 as well");
 }
 #endif
 
@@ -210,22 +227,22 @@ TEST(Select, SaysWhatToCompile) {
     return text.substr(text.rfind('\n') + 1);
   };
   EXPECT_EQ(advice("layer_norm:forward@f32[8x64]{mask}"),
-            "compile the package with `layer_norm:forward@f32[*x64]{mask}` as well");
+            "compile the package with 'layer_norm:forward@f32[*x64]{mask}' as well");
   EXPECT_EQ(advice("layer_norm:forward@f64[*x*x*]{params=f64,groups=2}"),
-            "compile the package with `layer_norm:forward@f64[*x*x*]{groups=2}` as well");
+            "compile the package with 'layer_norm:forward@f64[*x*x*]{groups=2}' as well");
   EXPECT_EQ(advice("layer_norm:backward@bf16[*x64x8]{params=bf16,mask,layout=channels_first}"),
             "compile the package with "
-            "`layer_norm:backward@bf16[*x64x*]{layout=channels_first,mask,params=bf16}` as well");
+            "'layer_norm:backward@bf16[*x64x*]{layout=channels_first,mask,params=bf16}' as well");
 }
 
 TEST(Select, NamesWhatThePackageHas) {
   EXPECT_EQ(refusal([&] { Plan(standard(), "batch_norm:forward@f32[*x*]"); }),
-            "NOT_FOUND: the package has no norm `batch_norm`; it has: layer_norm, power_norm, probe, warmup");
+            "NOT_FOUND: the package has no norm 'batch_norm'; it has: layer_norm, power_norm, probe, warmup");
   EXPECT_EQ(refusal([&] { Plan(standard(), "layer_norm:infer@f32[*x*]"); }),
-            "NOT_FOUND: the package has no infer of `layer_norm`; it has: forward, backward");
+            "NOT_FOUND: the package has no infer of 'layer_norm'; it has: forward, backward");
   const host::Package empty = openInMemory(package::Writer({}), context());
   EXPECT_EQ(refusal([&] { Plan(empty, "layer_norm:infer@f32[*x*]"); }),
-            "NOT_FOUND: the package has no norm `layer_norm`; it has: none");
+            "NOT_FOUND: the package has no norm 'layer_norm'; it has: none");
 }
 
 TEST(Select, BindingsMatch) {
@@ -241,47 +258,47 @@ TEST(Request, IsReadStrictly) {
     return refusal([&] { Plan(standard(), problem); });
   };
   const std::string form =
-      "` must have the form NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
+      "' must have the form NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]";
   for (const char* text :
        {"", "layer_norm", ":forward@f32[*x*]", "layer_norm@forward:f32[*x*]", "layer_norm:forward@f32",
         "layer_norm:forward@f32[*x*", "layer_norm:forward@f32[*x*]mask", "layer_norm:forward@f32[*x*]{"})
-    EXPECT_EQ(refused(text), "INVALID_ARGUMENT: problem `" + std::string(text) + form);
+    EXPECT_EQ(refused(text), "INVALID_ARGUMENT: problem '" + std::string(text) + form);
   const auto says = [](const char* problem, const char* rest) {
-    return "INVALID_ARGUMENT: problem `" + std::string(problem) + "`: " + rest;
+    return "INVALID_ARGUMENT: problem '" + std::string(problem) + "': " + rest;
   };
   EXPECT_EQ(refused("layer_norm:fwd@f32[*x*]"),
             says("layer_norm:fwd@f32[*x*]",
-                 "entry `fwd` must be forward, backward, infer, infer_backward, "
+                 "entry 'fwd' must be forward, backward, infer, infer_backward, "
                  "forward_reduce, forward_apply, backward_reduce, backward_apply or commit"));
   EXPECT_EQ(refused("layer_norm:forward@f8[*x*]"),
-            says("layer_norm:forward@f8[*x*]", "dtype `f8` must be f32, f64, bf16 or f16"));
+            says("layer_norm:forward@f8[*x*]", "dtype 'f8' must be f32, f64, bf16 or f16"));
   EXPECT_EQ(
       refused("layer_norm:forward@f32[*]"),
       says("layer_norm:forward@f32[*]", "shape [*] must be [ROWSxFEATURES] or [SEGMENTSxROWSxFEATURES]"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x-4]"),
-            says("layer_norm:forward@f32[*x-4]", "size `-4` must be a number or *"));
+            says("layer_norm:forward@f32[*x-4]", "size '-4' must be a number or *"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x0]"),
             says("layer_norm:forward@f32[*x0]", "there must be at least one feature"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x99999999999999999999]"),
             says("layer_norm:forward@f32[*x99999999999999999999]",
-                 "size `99999999999999999999` must be a number or *"));
+                 "size '99999999999999999999' must be a number or *"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{layout=nchw}"),
             says("layer_norm:forward@f32[*x*]{layout=nchw}",
-                 "layout `nchw` must be features_last or channels_first"));
+                 "layout 'nchw' must be features_last or channels_first"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{layout=channels_first}"),
             says("layer_norm:forward@f32[*x*]{layout=channels_first}",
                  "channels_first needs three sizes, [SEGMENTSxFEATURESxROWS]"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{params=f8}"),
-            says("layer_norm:forward@f32[*x*]{params=f8}", "params `f8` must be f32, f64, bf16 or f16"));
+            says("layer_norm:forward@f32[*x*]{params=f8}", "params 'f8' must be f32, f64, bf16 or f16"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}"),
             says("layer_norm:forward@f32[*x*]{heads=8,mask,heads=8}",
-                 "option `heads` stands twice; leave one of them out"));
+                 "option 'heads' stands twice; leave one of them out"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{round=bf16}"),
-            says("layer_norm:forward@f32[*x*]{round=bf16}", "round `bf16` must be normalized"));
+            says("layer_norm:forward@f32[*x*]{round=bf16}", "round 'bf16' must be normalized"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{stream=f8}"),
-            says("layer_norm:forward@f32[*x*]{stream=f8}", "stream `f8` must be f32, f64, bf16 or f16"));
+            says("layer_norm:forward@f32[*x*]{stream=f8}", "stream 'f8' must be f32, f64, bf16 or f16"));
   EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{y=f8}"),
-            says("layer_norm:forward@f32[*x*]{y=f8}", "y `f8` must be f32, f64, bf16 or f16"));
+            says("layer_norm:forward@f32[*x*]{y=f8}", "y 'f8' must be f32, f64, bf16 or f16"));
   for (const char* twice :
        {"mask,mask", "params=f32,params=f32", "layout=features_last,layout=features_last"})
     EXPECT_TRUE(has(refused("layer_norm:forward@f32[*x*]{" + std::string(twice) + "}"), "stands twice"))
@@ -289,13 +306,14 @@ TEST(Request, IsReadStrictly) {
   for (const char* empty : {"{}", "{heads=8,}", "{,heads=8}", "{heads=8,,mask}"})
     EXPECT_EQ(
         refused("layer_norm:forward@f32[*x*]" + std::string(empty)),
-        "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]" + std::string(empty) +
-            "`: option `` must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT");
-  for (const char* option : {"heads", "heads=", "heads=0", "heads=x", "=3", "mask=1"})
+        "INVALID_ARGUMENT: problem 'layer_norm:forward@f32[*x*]" + std::string(empty) +
+            "': option '' must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT");
+  for (const char* option :
+       {"heads", "heads=", "heads=0", "heads=x", "heads=0.5", "heads=1e+3", "=3", "mask=1"})
     EXPECT_EQ(refused("layer_norm:forward@f32[*x*]{" + std::string(option) + "}"),
-              "INVALID_ARGUMENT: problem `layer_norm:forward@f32[*x*]{" + std::string(option) +
-                  "}`: option `" + option +
-                  "` must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT");
+              "INVALID_ARGUMENT: problem 'layer_norm:forward@f32[*x*]{" + std::string(option) +
+                  "}': option '" + option +
+                  "' must be mask, layout=..., params=..., round=..., stream=..., y=... or NAME=COUNT");
 }
 
 TEST(Request, OptionsAreChecked) {
@@ -305,7 +323,7 @@ TEST(Request, OptionsAreChecked) {
     return refusal([&] { Plan(standard(), "probe:forward@f32[*x*]", request); });
   };
   EXPECT_EQ(refused([](auto& r) { r.isa_cap = "avx2"; }),
-            "INVALID_ARGUMENT: request.isa_cap is `avx2`; it must be one of x86-64-v3, x86-64-v4, "
+            "INVALID_ARGUMENT: request.isa_cap is 'avx2'; it must be one of x86-64-v3, x86-64-v4, "
             "x86-64-v4-bf16, aarch64");
   EXPECT_EQ(refused([](auto& r) { r.denormals = static_cast<normc_denormals>(7); }),
             "INVALID_ARGUMENT: request.denormals is 7; it must be 0 (flush) or 1 (keep)");
@@ -319,14 +337,14 @@ TEST(Request, OptionsAreChecked) {
   };
   EXPECT_EQ(
       number(unknown),
-      "NOT_FOUND: probe:forward@f32[*x*] has no number `epsilom`; it has: factor, masked, channels_first");
+      "NOT_FOUND: probe:forward@f32[*x*] has no number 'epsilom'; it has: factor, masked, channels_first");
   EXPECT_EQ(
       number(unnamed),
-      "NOT_FOUND: probe:forward@f32[*x*] has no number `(null)`; it has: factor, masked, channels_first");
-  EXPECT_EQ(number(nan), "INVALID_ARGUMENT: the number `factor` must not be NaN");
+      "NOT_FOUND: probe:forward@f32[*x*] has no number '(null)'; it has: factor, masked, channels_first");
+  EXPECT_EQ(number(nan), "INVALID_ARGUMENT: the number 'factor' must not be NaN");
   const normc_number twice[] = {{"factor", 1}, {"factor", 2}};
   EXPECT_EQ(refused([&](auto& r) { r.numbers = twice, r.number_count = 2; }),
-            "INVALID_ARGUMENT: the number `factor` is given twice");
+            "INVALID_ARGUMENT: the number 'factor' is given twice");
   const auto refusedFor = [&](const char* problem, const char* name, double value) {
     const normc_number given = {name, value};
     normc_request request = {};
@@ -336,22 +354,22 @@ TEST(Request, OptionsAreChecked) {
   };
   constexpr const char* kForward = "power_norm:forward@f32[*x*]";
   EXPECT_EQ(refusedFor(kForward, "decay", 1),
-            "INVALID_ARGUMENT: the number `decay` is 1; it must be below 1");
+            "INVALID_ARGUMENT: the number 'decay' is 1; it must be below 1");
   EXPECT_EQ(refusedFor(kForward, "decay", -0.1),
-            "INVALID_ARGUMENT: the number `decay` is -0.1; it must be at least 0");
+            "INVALID_ARGUMENT: the number 'decay' is -0.1; it must be at least 0");
   EXPECT_EQ(refusedFor(kForward, "decay", 0), "accepted");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 0),
-            "INVALID_ARGUMENT: the number `epsilon` is 0; it must be above 0");
+            "INVALID_ARGUMENT: the number 'epsilon' is 0; it must be above 0");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 1e-39),
-            "INVALID_ARGUMENT: the number `epsilon` is 1e-39; statistics are f32, so it must be from "
+            "INVALID_ARGUMENT: the number 'epsilon' is 1e-39; statistics are f32, so it must be from "
             "1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor(kForward, "epsilon", 1e39),
-            "INVALID_ARGUMENT: the number `epsilon` is 1e+39; statistics are f32, so it must be from "
+            "INVALID_ARGUMENT: the number 'epsilon' is 1e+39; statistics are f32, so it must be from "
             "1.2e-38 to 3.4e38");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 2.5),
-            "INVALID_ARGUMENT: the number `warmup_steps` is 2.5; it must be a whole number");
+            "INVALID_ARGUMENT: the number 'warmup_steps' is 2.5; it must be a whole number");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 9007199254740994),
-            "INVALID_ARGUMENT: the number `warmup_steps` is 9007199254740994; it must be a whole number of "
+            "INVALID_ARGUMENT: the number 'warmup_steps' is 9007199254740994; it must be a whole number of "
             "at most 2^53");
   EXPECT_EQ(refusedFor("warmup:forward@f32[*x*]", "warmup_steps", 9007199254740992), "accepted");
   normc_request request = {};

@@ -254,10 +254,10 @@ TEST(State, RefusesWhatDoesNotBelongToIt) {
   State foreign(warm, 10);
   float values[10];
   EXPECT_EQ(refusal([&] { norm.state.read("psi", values, 10); }),
-            "NOT_FOUND: the state of power_norm has no field `psi`; it has: step:i64[], psi2:f32[features], "
+            "NOT_FOUND: the state of power_norm has no field 'psi'; it has: step:i64[], psi2:f32[features], "
             "nu:f32[features]");
   EXPECT_EQ(refusal([&] { norm.state.write("psi2", values, 9); }),
-            "INVALID_ARGUMENT: the field `psi2` has 40 bytes, not 36");
+            "INVALID_ARGUMENT: the field 'psi2' has 40 bytes, not 36");
   EXPECT_EQ(refusal([&] { norm.state.copyFrom(foreign); }),
             "INVALID_ARGUMENT: the states differ: power_norm (step:i64[], psi2:f32[features], "
             "nu:f32[features]) with 10 "
@@ -348,7 +348,7 @@ TEST(State, RefusesToWriteAStateItCannotComplete) {
   call.dy = norm.matrix(norm.dy), call.dx = norm.matrix(norm.dx), call.saved = saved;
   call.stateOut = state.buffer();
   EXPECT_EQ(refusal([&] { warm(call); }),
-            "INVALID_ARGUMENT: state_out is given without state_in; `step` would have to be copied from it");
+            "INVALID_ARGUMENT: state_out is given without state_in; 'step' would have to be copied from it");
 }
 
 TEST(State, TheGradientOfInferOnlyReadsItAndTakesNoSavedStatistics) {

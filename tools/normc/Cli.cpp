@@ -12,6 +12,8 @@
 namespace normc::cli {
 namespace {
 
+constexpr const char* kJsonHelp = "Print the result, or the errors, as one JSON document";
+
 std::vector<std::string> flagsOf(const CLI::App& app) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options())
@@ -89,6 +91,7 @@ ExitCode parseAndRun(CLI::App& app, int argc, const char* const* argv, const std
   for (const Verb& verb : verbs) {
     CLI::App* const flags = app.add_subcommand(verb.name, verb.summary);
     actions[flags] = verb.declare(*flags);
+    flags->add_flag("--json", out.json, kJsonHelp);
   }
   try {
     const std::vector<const char*> words = withoutHelpVerb(argc, argv);
@@ -148,7 +151,7 @@ ExitCode run(int argc, const char* const* argv, const std::vector<Verb>& verbs) 
   Output out(std::cout, std::cerr);
   CLI::App app("normc compiles the description of a normalization layer to kernels and runs them.", "normc");
   app.set_version_flag("--version", std::string("normc ") + normc_version());
-  app.add_flag("--json", out.json, "Print the result, or the errors, as one JSON document");
+  app.add_flag("--json", out.json, kJsonHelp);
   // Errors of the other flags are JSON, too.
   out.json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   app.footer(kExitCodes);

@@ -2,7 +2,6 @@
 
 #include "autotune/tune/FlagValues.h"
 #include "dsl/Nearest.h"
-#include "tools/normc/Translated.h"
 
 namespace normc::cli {
 
@@ -25,9 +24,15 @@ normc_request Place::request() const {
   return request;
 }
 
+Failure Place::withoutDevice(const Failure& failure) const {
+  std::vector<Diagnostic> errors = failure.diagnostics();
+  if (onCuda() && errors.back().hint.empty()) errors.back().hint = "leave --device out to run on the CPU";
+  return {failure.code(), std::move(errors)};
+}
+
 std::unique_ptr<gate::CudaDevice> Place::open() const {
   if (!cuda_) return nullptr;
-  return translated([&] { return std::make_unique<gate::CudaDevice>(*cuda_, library_); });
+  return asked([&] { return std::make_unique<gate::CudaDevice>(*cuda_, library_); });
 }
 
 }  // namespace normc::cli

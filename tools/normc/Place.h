@@ -8,6 +8,7 @@
 
 #include "autotune/gate/CudaDevice.h"
 #include "runtime/normc.h"
+#include "tools/normc/Translated.h"
 
 namespace normc::cli {
 
@@ -30,12 +31,24 @@ class Place {
   std::string text() const { return cuda_ ? "cuda:" + std::to_string(*cuda_) : "cpu"; }
   const std::string& cudaLibrary() const { return library_; }
 
+  /// Calls `body`, which asks for the CUDA device. Where there is none, the Failure says how to do without.
+  template <typename Body>
+  auto asked(Body&& body) const {
+    try {
+      return translated(body);
+    } catch (const Failure& failure) {
+      throw withoutDevice(failure);
+    }
+  }
+
   /// A request for a plan there.
   normc_request request() const;
   /// Memory and copies of the device; null on the CPU.
   std::unique_ptr<gate::CudaDevice> open() const;
 
  private:
+  Failure withoutDevice(const Failure&) const;
+
   std::optional<int> cuda_;
   std::string library_;
 };

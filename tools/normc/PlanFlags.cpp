@@ -29,6 +29,7 @@ Numbers numbersOf(const PlanFlags& flags) {
 
 host::Plan planFor(const gate::PackageFile& file, const PlanFlags& flags, const Place& place,
                    const Numbers& numbers) {
+  if (place.onCuda()) place.asked([&] { return file.context().cudaDevice(place.index()); });
   std::vector<normc_number> list;
   for (const auto& [name, value] : numbers) list.push_back({name.c_str(), value});
   normc_request request = place.request();

@@ -144,7 +144,7 @@ void RequestFlags::declare(CLI::App& parser, const std::string& what, Calls call
     if (std::ranges::find(entries, name(entry)) == entries.end() &&
         (calls == Calls::All || !(writesPartial(entry) || addsPartials(entry))))
       others.emplace_back(name(entry));
-  addList(parser, "--entry", entries, joined(entries) + " [all three], " + joined(others));
+  addList(parser, "--entry", entries, joined(entries) + " [these three]; " + joined(others));
   parser.add_option("--params", params, "Dtype of scale and bias: f32 or that of the data")
       ->type_name("DTYPE");
   parser.add_option("--layout", layout, "features_last or channels_first")->type_name("LAYOUT");

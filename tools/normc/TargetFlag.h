@@ -16,5 +16,7 @@ tune::Hardware hardwareFor(const std::string& target, const Place&);
 /// The word after --target: one of targetNames(), with or without a core behind a colon, or any
 /// architecture of a GPU. A Failure that suggests the nearest name otherwise; a core is judged by findTarget.
 std::string targetWord(const std::string& target);
+/// The same for a verb that takes one: a list is a Failure.
+std::string oneTarget(const std::string& target, const std::string& verb);
 
 }  // namespace normc::cli

@@ -7,6 +7,8 @@
 #include "autotune/candidates/CandidateCompiler.h"
 #include "autotune/tune/Bundle.h"
 #include "autotune/tune/Interrupt.h"
+#include "dsl/Library.h"
+#include "dsl/Nearest.h"
 #include "dsl/Print.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
@@ -96,7 +98,7 @@ ExitCode exportBundle(const TuneFlags& given, Output& out) {
   flags.request.inputs = wordsAfterFirst(given);
   if (flags.output.empty() && !flags.dryRun)
     throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
-  const tune::Hardware hardware = hardwareFor(flags.target);
+  const tune::Hardware hardware = hardwareFor(oneTarget(flags.target, "tune"));
   const std::vector<TuneTask> tasks = tasksOf(flags, flags.threads);
   if (tasks.empty())
     throw usage("--shard is '" + flags.shard +
@@ -166,6 +168,14 @@ ExitCode runBundleHere(const TuneFlags& flags, Output& out) {
   return whole                             ? ExitCode::Ok
          : end == tune::BundleEnd::Stopped ? ExitCode::Interrupted
                                            : ExitCode::CheckFailed;
+}
+
+void refuseBundles(const std::vector<std::string>& inputs) {
+  std::error_code none;
+  for (const std::string& input : inputs)
+    if (fs::exists(fs::path(input) / tune::kPlanFile, none) && !findNorm(input))
+      throw usage(inQuotes(input) + " is a bundle, and here a norm is needed",
+                  "normc tune run-bundle " + input);
 }
 
 ExitCode importResults(const TuneFlags& flags, Output& out) {

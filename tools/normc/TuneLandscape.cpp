@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/candidates/Space.h"
+#include "codegen/targets/halide/HalideTarget.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Values.h"
 
@@ -19,6 +20,8 @@ std::pair<codegen::TargetPtr, std::string> generatorOf(const std::string& given,
       return {target, given.substr(colon + 1)};
   // No schedule has a colon, so a word before one is meant to be a generator.
   if (colon != std::string::npos) {
+    if (given.starts_with("halide:"))  // it is not there: the error says why
+      valueOf(codegen::halide::findTarget(hardware.generators[0]->spelling()), ExitCode::Refused);
     std::vector<std::string> names;
     for (const codegen::TargetPtr& target : hardware.generators) names.push_back(target->generator().str());
     wordOf("the generator of --schedule", given.substr(0, colon), names);

@@ -24,7 +24,7 @@ std::vector<TuneSubcommand> usersOf(const std::string& flag) {
       {"--fresh", {Tune, RunBundle}},  {"--schedule", {Tune, Export}},
       {"--exhaustive", {Tune}},        {"--output", {Export}},
       {"--candidates", {Export}},      {"--total", {Tune}},
-      {"--random", {Export}},
+      {"--random", {Export}},          {"--json", {Tune, Export, RunBundle, Import}},
   };
   const auto at = users.find(flag);
   return at == users.end() ? std::vector{Tune, Export} : at->second;

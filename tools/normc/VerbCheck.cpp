@@ -10,7 +10,6 @@
 #include "tools/normc/FreeMemory.h"
 #include "tools/normc/Place.h"
 #include "tools/normc/Progress.h"
-#include "tools/normc/Translated.h"
 #include "tools/normc/Values.h"
 
 namespace normc::cli {
@@ -134,7 +133,7 @@ ExitCode checkPackage(const CheckFlags& flags, Output& out) {
                   "leave out --emulate, or compile with --target sm_90");
   std::optional<std::string> emulator;
   if (flags.emulate) emulator = valueOf(check::emulatorLibrary(), ExitCode::Refused);
-  Checker checker(file, place.cuda(), emulator);
+  Checker checker = place.asked([&] { return Checker(file, place.cuda(), emulator); });
   requireMemoryFor(file, list, wanted);
 
   std::vector<KernelVerdict> verdicts;

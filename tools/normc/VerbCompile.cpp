@@ -9,6 +9,8 @@
 #include "codegen/Package.h"
 #include "codegen/targets/cuda/Ptxas.h"
 #include "codegen/targets/halide/HalideTarget.h"
+#include "dsl/ForeignWords.h"
+#include "dsl/Nearest.h"
 #include "runtime/abi/Isa.h"
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
@@ -48,7 +50,7 @@ Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::s
   if (const auto reason = schedule->whyIllegal())
     throw usage("the schedule does not fit " + problem.text() + " for " + target->name().str() + ": " +
                 *reason);
-  return {.problem = problem, .target = target, .schedule = schedule->text()};
+  return {.problem = problem, .target = target, .schedule = schedule->text(), .origin = "given"};
 }
 
 std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
@@ -130,9 +132,30 @@ ExitCode show(const std::string& text, const Job& job, const std::string& key, c
   return ExitCode::Ok;
 }
 
+constexpr const char* kStageOfGpus = " is a stage of sm_NN: add --target sm_90";
+constexpr const char* kStageOfCpus = " is a stage of CPUs: leave --target out";
+constexpr const char* kStageOfHalide = " is a stage of Halide: add --generator halide";
+
+/// The stages of other targets, beside one of the target's own.
+constexpr ForeignWord kOtherStages[] = {
+    {"gpu", "asm", kStageOfGpus},        {"ptx", "asm", kStageOfGpus},      {"sass", "asm", kStageOfGpus},
+    {"halide", "loops", kStageOfHalide}, {"stmt", "loops", kStageOfHalide}, {"loops", "ptx", kStageOfCpus},
+    {"asm", "ptx", kStageOfCpus},
+};
+
+/// The stage of --emit, one that the target has.
+std::string stageOf(const std::string& given, const codegen::Target& target) {
+  const std::vector<std::string> stages = target.stages();
+  if (std::ranges::count(stages, given) > 0) return given;
+  const std::string_view other = foreignHint(kOtherStages, given, stages);
+  throw usage(
+      "--emit is " + inQuotes(given) + "; for " + target.name().str() + " it must be " + oneOf(stages),
+      other.empty() ? didYouMean(given, stages, "") : given + std::string(other));
+}
+
 ExitCode emit(const CompileFlags& flags, Output& out) {
   const std::vector<Job> jobs = jobsOf(flags, out);
-  const std::string stageName = wordOf("--emit", flags.emit, jobs[0].target->stages());
+  const std::string stageName = stageOf(flags.emit, *jobs[0].target);
   const Job job = oneJob(jobs, flags, "--emit", stageName);
   const auto schedule = llvm::cantFail(job.target->bind(job.problem, job.schedule));
   return show(valueOf(schedule->emit(stageName), ExitCode::Refused), job, "stage", stageName, flags, out);
@@ -304,7 +327,7 @@ Action declareCompile(CLI::App& parser) {
       .add_option("--generator", flags->generator,
                   "mlir, halide or both; Halide makes kernels for CPUs [mlir]")
       ->type_name("NAME");
-  parser.add_option("--schedule", flags->schedule, "For all kernels, as `normc inspect` prints it")
+  parser.add_option("--schedule", flags->schedule, "For all kernels, as 'normc inspect' prints it")
       ->type_name("TEXT");
   parser
       .add_option("--records", flags->records,

@@ -36,7 +36,11 @@ ExitCode compareWithFile(const FmtFlags& flags, const std::string& before, const
   if (out.json)
     out.result({{"file", flags.file}, {"canonical", same}, {"written", flags.inPlace && !same}});
   else if (!same)
-    out.results() << flags.file << (flags.inPlace ? ": written\n" : ": is not in its canonical form\n");
+    out.results() << flags.file
+                  << (flags.inPlace
+                          ? ": written"
+                          : " is not in its canonical form; normc fmt -i " + flags.file + " rewrites it")
+                  << "\n";
   return same || flags.inPlace ? ExitCode::Ok : ExitCode::CheckFailed;
 }
 
@@ -84,12 +88,14 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
 
 Action declareFmt(CLI::App& parser) {
   auto flags = std::make_shared<FmtFlags>();
-  parser.add_option("FILE", flags->file, "A .norm file, - for the standard input, or a built-in norm");
-  parser.add_option("-o,--output", flags->output, "Write there instead of to the standard output");
+  parser.add_option("FILE", flags->file, "A .norm file, - for the standard input, or a built-in norm")
+      ->type_name("");
+  parser.add_option("-o,--output", flags->output, "Write there instead of to the standard output")
+      ->type_name("FILE");
   parser.add_flag("-i,--in-place", flags->inPlace, "Write the file back");
   parser.add_flag("--check", flags->check, "Write nothing; fail if the file is not in its canonical form");
   parser.footer(
-      "The canonical text spells out what differs from a default, resolves `from`, and keeps comments,\n"
+      "The canonical text spells out what differs from a default, resolves 'from', and keeps comments,\n"
       "with the clauses that they belong to.");
   return [flags](Output& out) { return fmt(*flags, out); };
 }

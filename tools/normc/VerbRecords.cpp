@@ -165,12 +165,10 @@ Action declareRecords(CLI::App& parser) {
                   "Of verify: the longest wait of a choice for a core without other load [8s]")
       ->type_name("TIME");
   parser.footer(
-      "verify measures what was chosen again, beside the default, on this machine; it fails where the 95 % "
-      "interval of a choice\n"
-      "lies more than 2 % above the default, or a choice is wrong or does not run. coverage shows what is "
-      "tuned where. plot draws with gnuplot; report "
-      "writes one page of HTML that needs "
-      "nothing else.");
+      "verify measures what was chosen again, beside the default, on this machine; it fails where the\n"
+      "95 % interval of a choice lies more than 2 % above the default, or a choice is wrong or does not\n"
+      "run. coverage shows what is tuned where. plot draws with gnuplot; report writes one page of HTML\n"
+      "that needs nothing else.");
   return [flags](Output& out) { return records(*flags, out); };
 }
 

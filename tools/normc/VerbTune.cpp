@@ -65,7 +65,7 @@ class Tuning {
       : flags_(flags),
         out_(out),
         place_(flags.place),
-        hardware_(hardwareFor(targetWord(flags.target), place_)),
+        hardware_(hardwareFor(oneTarget(flags.target, "tune"), place_)),
         budget_(secondsOf("--budget", flags.budget)),
         total_(flags.total.empty() ? 0 : secondsOf("--total", flags.total)) {
     if (const std::string name = hardware_.site.device.arch;
@@ -248,6 +248,7 @@ ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
     if (word == TuneSubcommand::Export) return exportBundle(flags, out);
     if (word == TuneSubcommand::RunBundle) return runBundleHere(flags, out);
     if (word == TuneSubcommand::Import) return importResults(flags, out);
+    refuseBundles(flags.request.inputs);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
     throw refused(error.what(),

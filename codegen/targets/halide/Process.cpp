@@ -39,7 +39,7 @@ llvm::Expected<Generator> findGenerator() {
   if (auto found = llvm::sys::findProgramByName(kName)) return Generator{*found};
   return llvm::createStringError(kName.str() +
                                  " is neither beside this program nor on the PATH: this build has no Halide "
-                                 "generator. `scripts/setup --halide` "
+                                 "generator. 'scripts/setup --halide' "
                                  "installs Halide 21; then configure and build again");
 }
 
