@@ -54,11 +54,12 @@ Scale scaleOf(const Call& call, const Tracked& largest) {
     return {quotient, divisor, largest, divisor, divisor};
   }
   const double power = powerAbove(quotient.value);
-  // The error of A, and two roundings of the quotient, which may be one of f32 whatever the data is.
-  const double relative = call.unit() * quotient.magnitude / quotient.value + 2 * kRounding;
+  // The error of A, and two roundings of the quotient.
+  const double rounding = kRounding / kUnit * call.unit();
+  const double relative = call.unit() * quotient.magnitude / quotient.value + 2 * rounding;
   const double below =
       std::max(quotient.value * (1 - relative), call.settings.quantFloor / quantize.largest());
-  const double least = powerAbove(below * (1 - 2 * kRounding)),
+  const double least = powerAbove(below * (1 - 2 * rounding)),
                most = powerAbove(quotient.value * (1 + relative));
   const double error = std::max(most - power, power - least);
   return {{power, power + error / call.unit()}, power, largest, least, most};

@@ -78,6 +78,9 @@ Num combine(Combiner combiner, Num a, Num b) {
   return combiner == Combiner::Add ? a + b : binary<arith::MaximumFOp>(a, b);
 }
 double identityOf(Combiner combiner) { return combiner == Combiner::Add ? 0 : -INFINITY; }
+Num product(Num a, Num b) {
+  return {a.builder, arith::MulFOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value)};
+}
 Num fma(Num a, Num b, Num c) {
   return {a.builder, math::FmaOp::create(a.builder->ops(), a.builder->loc(), a.value, b.value, c.value)};
 }

@@ -1,8 +1,8 @@
 // Writes norm dialect the way one writes formulas.
 //
 // A Num is a scalar of the statistics type with arithmetic operators, so that
-// planning code reads like the equations it implements. All operations carry
-// `contract`: a multiply and the add that follows become one fused instruction.
+// planning code reads like the equations it implements. All operations but `product`
+// carry `contract`: a multiply and the add that follows become one fused instruction.
 #pragma once
 
 #include <initializer_list>
@@ -56,6 +56,9 @@ Num quotient(Num sum, Num count);
 Num finiteOr(Num x, Num otherwise);
 Num abs(Num);
 Num fma(Num a, Num b, Num c);  ///< a b + c, rounded once on every target
+/// Returns a b, rounded: no addition that follows fuses with it. So the difference from it of the same
+/// product is 0.
+Num product(Num a, Num b);
 Num combine(Combiner, Num, Num);
 /// Returns what combined with any term is that term.
 double identityOf(Combiner);

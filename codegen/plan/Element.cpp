@@ -105,13 +105,18 @@ Num Element::gate(bool before) {
 Num Element::sum() {
   return once(sum_, [&] {
     if (Num stored = (*this)[Part::ResidualOut]) return stored;
-    Num a = multiply((*this)[Part::X], gate(/*before=*/true));
-    return k_.spec().hasResidual(/*after=*/true) ? a : add(a, (*this)[Part::Residual]);
+    Num x = (*this)[Part::X], phi = gate(/*before=*/true);
+    Num residual = k_.spec().hasResidual(/*after=*/true) ? Num() : (*this)[Part::Residual];
+    if (phi && !residual) return product(x, phi);
+    return add(multiply(x, phi), residual);
   });
 }
 
 Num Element::input() {
-  return once(input_, [&] { return multiply(sum(), (*this)[Part::RowScale]); });
+  return once(input_, [&] {
+    Num r = (*this)[Part::RowScale];
+    return r ? product(sum(), r) : sum();
+  });
 }
 
 Num Element::centred() {

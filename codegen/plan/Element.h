@@ -83,8 +83,10 @@ class Element {
   /// Returns an operand; absent if the part is not bound. The first use of a tensor makes the sweep read it.
   Num operator[](Part);
 
-  Num sum();                                   ///< h, of x, the gate and the residual in front
-  Num input();                                 ///< u
+  Num sum();  ///< h, of x, the gate and the residual in front
+  /// u. It is rounded, also where it is a product: a mean is one of rounded elements, and sweeps have to
+  /// agree about the sign of u - c.
+  Num input();
   Num centred();                               ///< u - c
   Num normalized();                            ///< x0
   Num valid() { return (*this)[Part::Mask]; }  ///< i1: the row is not padding; absent without a mask

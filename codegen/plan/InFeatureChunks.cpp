@@ -35,12 +35,13 @@ class InFeatureChunks {
         keep(Part::Rstd, "s", s);
         keep(Part::Center, "c", step_.center());
         if (k_.hasSaved("batch_mean")) keep(Part::BatchMean, "mean", k_.load(k_.saved("batch_mean")));
+        if (step_.mayBeOfOne()) keep(Part::DxSlope, "p", terms.p);
         keep(Part::DxOwn, "own", terms.own);
         keep(Part::DxOffset, "offset", terms.offset);
       });
     });
     columns([&](Parts& parts) {
-      parts.workspace(Part::DxSlope, ofRow("s"));
+      if (!step_.mayBeOfOne()) parts.workspace(Part::DxSlope, ofRow("s"));
       parts.workspace(Part::Slope, ofRow("s"));
       const auto rowSums = around_.sums(Around::By::All);
       KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = unsigned(2 + rowSums.size())};

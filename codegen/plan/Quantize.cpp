@@ -20,7 +20,7 @@ class Scales {
   Scale of(Num most) {
     const Num size = max(most, k_.numberOfTask("quant_floor"));
     const Num quotient = size / k_.constant(quantize_.largest());
-    if (quantize_.powerOfTwo) return powerOfTwo(single(quotient));
+    if (quantize_.powerOfTwo) return powerOfTwo(quotient);
     // A scale is f32 whatever the type of statistics; f64 has quotients that are larger.
     const Num scale = isWide() ? wide(single(limited(quotient))) : quotient;
     return {scale, 1.0 / scale};
@@ -38,20 +38,24 @@ class Scales {
     return arith::ConstantOp::create(b_, k_.loc(), b_.getIntegerAttr(type, v));
   }
 
-  /// Returns the smallest power of two that is not below a positive f32: any bit of the fraction raises the
-  /// exponent by one. It is stored as the exponent + 127, which f32 has in its bits.
+  /// Returns the smallest power of two that is not below a positive number: any bit of the fraction raises
+  /// the exponent by one. It is stored as the exponent + 127.
   Scale powerOfTwo(Num least) {
     const auto loc = k_.loc();
-    const Type i32 = b_.getI32Type(), i64 = b_.getI64Type();
-    Value bits = arith::BitcastOp::create(b_, loc, i32, least.value);
-    bits = arith::AddIOp::create(b_, loc, bits, integer(0x7fffff, i32));
-    Value exponent = arith::ShRUIOp::create(b_, loc, bits, integer(23, i32));
-    exponent = arith::MinSIOp::create(b_, loc, exponent, integer(254, i32));
-    const Type whole = isWide() ? i64 : i32;
-    Value wide = isWide() ? arith::ExtUIOp::create(b_, loc, i64, exponent).getResult() : exponent;
+    const Type i32 = b_.getI32Type(), whole = isWide() ? b_.getI64Type() : i32;
+    const int64_t fraction = isWide() ? 52 : 23, bias = isWide() ? 1023 : 127;
+    Value bits = arith::BitcastOp::create(b_, loc, whole, least.value);
+    bits = arith::AddIOp::create(b_, loc, bits, integer((int64_t(1) << fraction) - 1, whole));
+    Value exponent = arith::ShRUIOp::create(b_, loc, bits, integer(fraction, whole));
+    if (isWide()) {
+      exponent = arith::SubIOp::create(b_, loc, exponent, integer(bias - 127, whole));
+      exponent = arith::MaxSIOp::create(b_, loc, exponent, integer(0, whole));
+    }
+    exponent = arith::MinSIOp::create(b_, loc, exponent, integer(254, whole));
     // 1 / D in the bits of the statistics type.
-    Value inverse = arith::SubIOp::create(b_, loc, integer(isWide() ? 1023 + 127 : 254, whole), wide);
-    inverse = arith::ShLIOp::create(b_, loc, inverse, integer(isWide() ? 52 : 23, whole));
+    Value inverse = arith::SubIOp::create(b_, loc, integer(bias + 127, whole), exponent);
+    inverse = arith::ShLIOp::create(b_, loc, inverse, integer(fraction, whole));
+    if (isWide()) exponent = arith::TruncIOp::create(b_, loc, i32, exponent);
     return {num(exponent), num(arith::BitcastOp::create(b_, loc, k_.statisticsType(), inverse))};
   }
 

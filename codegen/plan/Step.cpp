@@ -284,6 +284,12 @@ Num Step::kappa(const BackwardSums& sums) {
   return kappa_ = now;
 }
 
+bool Step::mayBeOfOne() const {
+  const Problem& problem = k_.problem();
+  if (problem.mask && spec_.padding == Padding::LeaveOutOfStatistics) return false;
+  return !spec_.perRow() || !problem.features || *problem.features == problem.groups(spec_.groups);
+}
+
 DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
   Num s = rstd();
   Num sb = k_.hasSaved("batch_rstd") ? k_.load(k_.saved("batch_rstd")) : s;
@@ -301,6 +307,11 @@ DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
     terms.own = -multiply(sb * meanHx0, f);
   }
   if (offset) terms.offset = -offset;
+  if (offset && mayBeOfOne()) {
+    // The gradient of one element is 0: p g less its own mean would leave the rounding of p g.
+    const Num several = elements(*sums) > 1.0;
+    for (Num* term : {&terms.p, &terms.offset}) *term = select(several, *term, k_.constant(0));
+  }
   if (spec_.backward == Backward::Approximate) {
     Num nu = spec_.approximate.nu == Nu::Feedback ? k_.load(k_.stateIn("nu")) : kappa(*sums);
     terms.all = -(sb * nu);

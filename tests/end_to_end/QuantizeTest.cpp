@@ -142,6 +142,27 @@ TEST(Quantized, WhatNoScaleReachesSaturates) {
   }
 }
 
+/// A power of two is not below the largest element by any digit of f64.
+TEST(Quantized, PowersOfTwoAreNotBelowAWideQuotient) {
+  const auto problem =
+      problemWith("batch_norm", "affine none;quantize int8(scale = power_of_two)", ":infer@f64[*x8]");
+  ASSERT_TRUE(problem);
+  ReferenceCall call = *gate::argumentsFor(*problem, {.extents = {1, 1, 8}});
+  call.state["running_mean"].assign(8, 0);
+  call.state["running_var"].assign(8, 1 - problem->spec->epsilon);
+  const auto kernel = compiled(
+      *problem, codegen::cpu::defaultSchedule(*problem, hostIsa(), codegen::cpu::strategies(*problem)[0]),
+      hostIsa());
+  ASSERT_TRUE(kernel->plan) << kernel->error;
+  for (const auto& [excess, scale] :
+       {std::pair(0.0, 0.125), {0x1p-52, 0.25}, {0x1p-24, 0.25}, {-0x1p-53, 0.125}}) {
+    call.x = {0, 0, 0, 127 * 0.125 * (1 + excess), 0, -0.25, 0, 0};
+    const gate::CallResult result = gate::Call(kernel->plan, *problem, call, {}).run();
+    EXPECT_EQ(result.fault, "");
+    EXPECT_EQ(result.outputs.at("quant_scale_out"), std::vector{scale}) << excess;
+  }
+}
+
 TEST(Quantized, SaysWhatNoStrategyDoes) {
   const auto whyNot = [](const char* norm, const char* clauses, const char* rest) {
     return codegen::whyNoStrategy(*problemWith(norm, clauses, rest)).value_or("");
