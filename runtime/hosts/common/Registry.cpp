@@ -116,6 +116,7 @@ struct Registry::State {
   normc_parallel_for parallelFor = nullptr;
   std::atomic<normc_log> log = nullptr;
   Compiler compiler;
+  bool isOff = false;                                                    ///< `compiler` was set to none
   std::map<std::string, std::vector<std::unique_ptr<Opened>>> packages;  ///< by source
   std::map<std::string, std::string> norms;                              ///< files, by source
   std::map<std::pair<std::string, uint64_t>, std::unique_ptr<Prepared>, std::less<>> plans;
@@ -212,6 +213,7 @@ void Registry::setCompiler(const std::string& program, const std::string& cache)
   const std::lock_guard lock(state_.mutex);
   const bool path = program.find('/') != program.npos;  // a name is looked for in PATH
   state_.compiler = {path ? fs::absolute(program).string() : program, cache};
+  state_.isOff = program.empty();
   state_.compiled.clear();  // what another one could not make
 }
 
@@ -310,9 +312,10 @@ Plan Registry::State::make(const NormText& text, const Request& request) {
                              "; add it before the call");
   throw std::runtime_error(
       "no kernel serves " + problem + (why.empty() ? "" : ": " + why) +
-      (compilable && compiler.program.empty()
-           ? "; install normc-compiler (runtime/hosts/compiler of a clone), which compiles it at first use"
-           : ""));
+      (!compilable || !compiler.program.empty() ? ""
+       : isOff
+           ? "; compiling is off: normc.compiler(\"\") was called"
+           : "; install normc-compiler (runtime/hosts/compiler of a clone), which compiles it at first use"));
 }
 
 const Prepared& Registry::prepared(std::string_view text, const Request& request) {

@@ -35,13 +35,24 @@ def test_the_norm_of_a_file(tmp_path, compiler, text):
 
 
 @pytest.mark.parametrize("text, said", [
-    ("// nothing\n", r"file.norm defines no norm: write one as `norm NAME \{ ... \}`"),
+    ("// nothing\n", r"file.norm defines no norm: write one as 'norm NAME \{ ... \}'"),
     ("norm a {\n}\nnorm b from a {\n}\nnorm c {\n}\n",
      r"file.norm defines a, b, c, and takes one norm that no other of the file is made from; give each of them a file"),
 ])
 def test_a_file_without_one_norm_is_refused(tmp_path, compiler, text, said):
     with pytest.raises(normc.Error, match=said):
         added(tmp_path, text)
+
+
+def test_a_name_is_no_file():
+    with pytest.raises(FileNotFoundError, match=r"^no file 'rms_norm'; norm\(\) reads a .norm file, "
+                                                r"Norm\('rms_norm', features\) takes a built-in norm$"):
+        nj.norm("rms_norm", 64)
+
+
+def test_compiling_is_off(tmp_path):
+    with pytest.raises(normc.Error, match=r'(?s)no kernel serves mine:.*; compiling is off: normc.compiler\(""\) was called$'):
+        added(tmp_path, f"norm mine {{\n  {CLAUSES}}}\n")(jnp.ones((2, 8)))
 
 
 def test_threads_keep_one_text(tmp_path, compiler):

@@ -88,7 +88,7 @@ def test_is_compiled_whole():
 def test_codes_have_no_gradient():
     module, x, residual = nt.Norm("rms_norm_residual_int8", SHAPE[-1]), data_of(SHAPE), data_of(SHAPE, seed=6)
     with pytest.raises(TypeError, match="rms_norm_residual_int8 quantizes its output, and codes have no gradient: call "
-                                        "it without gradients, and train the norm without `quantize`"):
+                                        "it without gradients, and train the norm without 'quantize'"):
         module(x, residual=residual)
     with torch.no_grad():
         assert len(module(x, residual=residual)) == 3

@@ -205,6 +205,10 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.functional.instance_norm(torch.randn(2, 8, 3), bias=torch.ones(4)), r"bias has the shape \[4\]; this"),
     (lambda: nt.GroupNorm(4, 32)(torch.randn(32)), "Expected at least 2 dimensions for input tensor but received 1"),
     (lambda: nt.GroupNorm(4, 32)(torch.randn(2, 31, 3)), "31 channels are not divisible by 4 groups"),
+    (lambda: nt.functional.group_norm(torch.randn(2, 8, 3), 0), "8 channels are not divisible by 0 groups"),
+    (lambda: nt.functional.group_norm(torch.randn(2, 8, 3), torch.ones(8), torch.ones(8)),
+     "group_norm takes the number of groups as its second argument, an integer, not Tensor"),
+    (lambda: nt.functional.group_norm(torch.randn(2, 8, 3), 4.0), "second argument, an integer, not float"),
     (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
 ])
 def test_refuses(call, said):

@@ -192,6 +192,14 @@ def test_refuses(call, error, said):
         call()
 
 
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"^no file 'rms_norm'; norm\(\) reads a .norm file, "
+                                                r"Norm\('rms_norm', features\) takes a built-in norm$"):
+        nt.norm("rms_norm", 64)
+    with pytest.raises(FileNotFoundError, match="No such file or directory: .*none.norm"):
+        nt.norm(tmp_path / "none.norm", 64)
+
+
 def test_a_file_that_is_no_norm(tmp_path):
     (tmp_path / "wrong.norm").write_text("# nothing\n")
     with pytest.raises(normc.Error, match="defines no norm"):
@@ -227,6 +235,11 @@ def test_without_a_compiler(mine, tmp_path):
     out = subprocess.run([sys.executable, "-c", ALONE, str(mine)], check=True, text=True, capture_output=True,
                          env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}).stdout
     assert "no kernel serves mine:" in out and "install normc-compiler" in out
+
+
+def test_compiling_is_off(mine, no_compiler):
+    with pytest.raises(normc.Error, match=r'(?s)no kernel serves mine:.*; compiling is off: normc.compiler\(""\) was called$'):
+        nt.norm(mine, 50)
 
 
 def test_a_compilation_is_said_once(caplog, mine, empty_cache):

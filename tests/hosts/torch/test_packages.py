@@ -102,6 +102,20 @@ def test_a_compiler_is_found_in_the_path(empty_cache, tmp_path, monkeypatch, cap
     assert "compiled layer_norm" in caplog.text
 
 
+def test_a_failed_compilation_is_a_warning_once_for_each_reason(empty_cache, tmp_path, caplog):
+    """A kernel for any number of features serves these calls."""
+    with caplog.at_level(logging.INFO, logger="normc"):
+        for program, sizes in (("none", (61, 67)), ("nothing", (71, 73))):
+            normc.compiler(str(tmp_path / program), str(tmp_path / "cache"))
+            for features in sizes:
+                nt.LayerNorm(features)(data_of((2, features)))
+    said = [f"could not compile layer_norm:forward@f32[*x{{}}]: cannot start {tmp_path / name}: No such file or directory"
+            for name in ("none", "nothing")]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", said[0].format(61)), ("INFO", said[0].format(67)),
+        ("WARNING", said[1].format(71)), ("INFO", said[1].format(73))]
+
+
 def test_a_log_may_call_a_norm(empty_cache):
     found = []
 

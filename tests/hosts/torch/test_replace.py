@@ -90,6 +90,11 @@ def test_a_report():
     assert str(nt.replace(model)).splitlines()[0] == "0 norms run on normc"
 
 
+def test_a_report_of_a_model_that_is_a_norm():
+    report = nt.replace(torch.nn.LayerNorm(64, eps=0))
+    assert str(report) == "0 norms run on normc\n  left the model itself: its epsilon is 0, and normc takes one above 0"
+
+
 def test_parameters_of_8_bits_are_left():
     model = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.LayerNorm(8).to(torch.float8_e4m3fn))
     report = nt.replace(model)
@@ -100,7 +105,7 @@ def test_a_group_norm_without_kernels_is_left(no_compiler):
     model = torch.nn.Sequential(torch.nn.GroupNorm(4, 64), torch.nn.GroupNorm(32, 64),
                                 torch.nn.GroupNorm(8, 64, affine=False))
     report = nt.replace(model)
-    reason = "no package has its kernels; normc-compiler makes them"
+    reason = 'no package has its kernels; compiling is off: normc.compiler("") was called'
     assert report.replaced == ["1"] and report.left == {"0": reason, "2": reason}
     assert model(data_of((2, 64, 5))).shape == (2, 64, 5)
 
@@ -124,7 +129,7 @@ def norms_of(width):
 def test_norms_without_kernels_of_parameters_of_16_bits_are_left(no_compiler):
     assert nt.replace(norms_of(38), strict=True).replaced == list("012345")
     is_wheel = (pathlib.Path(normc.__file__).parent / "packages" / "rows-bf16.npk").exists()
-    reason = "no package has its kernels; normc-compiler makes them"
+    reason = 'no package has its kernels; compiling is off: normc.compiler("") was called'
     assert nt.replace(norms_of(38).bfloat16()).left == ({} if is_wheel else dict.fromkeys("01234", reason))
 
 

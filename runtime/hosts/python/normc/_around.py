@@ -42,7 +42,7 @@ def coded(known):
 def refuse_gradient(norm):
     """Raises: codes are no function that has a gradient."""
     raise TypeError(f"{norm} quantizes its output, and codes have no gradient: call it without gradients, and train "
-                    "the norm without `quantize`")
+                    "the norm without 'quantize'")
 
 
 def kept(known, inputs):

@@ -20,7 +20,24 @@ import threading
 _HERE = pathlib.Path(__file__).absolute().parent
 _log = logging.getLogger("normc")
 _LINE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
-_say = _LINE(lambda _, line: _log.info(line.decode()))
+_warned = set()  # reasons why something could not be compiled
+
+
+@_LINE
+def _say(_, line):
+    """Logs a line of a library. A kernel for any number of features may serve where none could be compiled, so this is
+    a warning, once for each reason."""
+    line = line.decode()
+    failed, _, reason = line.partition(": ")
+    is_new = failed.startswith("could not compile ") and reason not in _warned
+    if is_new:
+        _warned.add(reason)
+    _log.log(logging.WARNING if is_new else logging.INFO, "%s", line)
+
+
+# What an error says where a kernel is missing and nothing compiles it: without a compiler, and after compiler("").
+INSTALL = "install normc-compiler"
+OFF = 'compiling is off: normc.compiler("") was called'
 
 
 class Error(RuntimeError):
@@ -101,6 +118,7 @@ def _set(function, *arguments):
 
 def compiler(program="", cache=""):
     """Sets the program `normc` that compiles missing problems, and its cache; an empty program: none."""
+    _warned.clear()
     _set("set_compiler", program or "", cache or cache_folder())
 
 
@@ -109,7 +127,7 @@ def _name_of(path, written):
     text = re.sub("//[^\n]*", "", written.decode("utf-8-sig", "replace"))
     bases = dict(re.findall(r"\bnorm\s+([A-Za-z_]\w*)(?:\s+from\s+([A-Za-z_]\w*))?\s*\{", text))
     if not bases:
-        raise Error(f"{path} defines no norm: write one as `norm NAME {{ ... }}`")
+        raise Error(f"{path} defines no norm: write one as 'norm NAME {{ ... }}'")
     last = [name for name in bases if name not in bases.values()]
     if len(last) != 1:
         raise Error(f"{path} defines {', '.join(bases)}, and takes one norm that no other of the file is made from; "
@@ -143,7 +161,13 @@ def _kept(source, written):
 def add_norm(path):
     """Adds the norm of a .norm file: of several, that which no other of the file is made from. Returns its name and
     its source: what stands before the shape in a text."""
-    written = pathlib.Path(path).read_bytes()
+    try:
+        written = pathlib.Path(path).read_bytes()
+    except FileNotFoundError:
+        if not re.fullmatch(r"\w+", str(path)):
+            raise
+        raise FileNotFoundError(f"no file '{path}'; norm() reads a .norm file, Norm('{path}', features) takes a built-in "
+                                "norm") from None
     name = _name_of(path, written)
     source = hashlib.sha256(written).hexdigest()[:12]
     kept = str(_kept(source, written))
@@ -173,6 +197,15 @@ def rounding(round):
     if round not in (None, "normalized"):
         raise ValueError(f"round is {round!r}; known are None and 'normalized'")
     return round
+
+
+def group_count(groups):
+    """Returns the number of groups of a group norm. Raises if it is no integer: other norms take a scale at its place."""
+    try:
+        return operator.index(groups)
+    except TypeError:
+        raise TypeError("group_norm takes the number of groups as its second argument, an integer, not "
+                        f"{type(groups).__name__}") from None
 
 
 def _option(name, value):

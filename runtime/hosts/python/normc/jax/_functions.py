@@ -13,6 +13,7 @@ from several threads.
 
 import jax.numpy as jnp
 
+from .._library import group_count
 from ._norm import cached
 
 
@@ -59,6 +60,7 @@ def _segments(name, x, scale, bias, eps, channel_axis, options=()):
 def group_norm(x, groups, scale=None, bias=None, eps=1e-5, channel_axis=-1):
     """Returns x with mean 0 and variance 1 in each sample and group of channels, times scale plus bias."""
     channels, _ = _features("group_norm", x, channel_axis)
+    groups = group_count(groups)
     if groups < 1 or channels % groups:
         raise ValueError(f"{channels} channels are not divisible by {groups} groups")
     return _segments("group_norm_segment", x, scale, bias, eps, channel_axis, (("groups", groups),))

@@ -9,6 +9,7 @@ import re
 
 import torch
 
+from .. import _library
 from . import _modules, _ops, _residuals, _rms
 from .functional import batch_text, rms_epsilon, row_text, segment_text
 
@@ -32,7 +33,7 @@ class Report:
 
     def __str__(self):
         lines = ["1 norm runs on normc" if len(self.replaced) == 1 else f"{len(self.replaced)} norms run on normc"]
-        lines += [f"  left {name}: {reason}" for name, reason in self.left.items()]
+        lines += [f"  left {name or 'the model itself'}: {reason}" for name, reason in self.left.items()]
         for place, names in _grouped(self.fused).items():
             lines.append(f"  with the sum in front, in {place}: {', '.join(names)}")
         for reason, names in _grouped(self.apart).items():
@@ -64,7 +65,10 @@ def _text_for(module, x):
     return row_text(name, module.normalized_shape, rms_epsilon(x) if module.eps is None else module.eps)
 
 
-_NO_KERNELS = "no package has its kernels; normc-compiler makes them"
+_NO_KERNELS = {
+    _library.INSTALL: "no package has its kernels; normc-compiler makes them",
+    _library.OFF: f"no package has its kernels; {_library.OFF}",
+}
 _NO_CUDA_KERNELS = "no package has its kernels for CUDA, and none are made at the first use there"
 
 
@@ -73,9 +77,9 @@ def _refusal(text, types, device=None):
     reason = _ops.refusal(text, types, device)
     if reason and device is not None and device.type == "cuda":
         return _NO_CUDA_KERNELS
-    if reason is None or "install normc-compiler" in reason:
-        return reason and _NO_KERNELS
-    return reason.splitlines()[0]
+    if reason is None:
+        return None
+    return next((short for each, short in _NO_KERNELS.items() if each in reason), reason.splitlines()[0])
 
 
 def _without_kernels(module):

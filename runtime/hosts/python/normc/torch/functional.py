@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from .._library import text
+from .._library import group_count, text
 from . import _around
 from ._autograd import normalize
 
@@ -86,8 +86,8 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """As torch.nn.functional.group_norm: input [batch, channels, ...]."""
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
-    channels = input.shape[1]
-    if channels % num_groups:
+    channels, num_groups = input.shape[1], group_count(num_groups)
+    if num_groups < 1 or channels % num_groups:
         raise RuntimeError(f"{channels} channels are not divisible by {num_groups} groups")
     _check_parameters((channels,), ("weight", weight), ("bias", bias))
     if input.dim() == 2:
