@@ -464,11 +464,16 @@ typedef struct normc_state normc_state;
  * With residual_out, a residual in front of the norm that is passed on, a backward reads neither x nor
  * residual unless a gate stands before the norm, and dresidual_out is 0 if it is NULL. dresidual is taken
  * only where it is neither dx nor dy (normc_tensor_info tells which it is). Where the batch is divided,
- * forward_reduce reads of these what stands in front of the norm, and the others belong to the calls that
- * write y and dx; sums over rows, as dmod_scale, are written by backward_reduce.
+ * forward_reduce reads of these what stands in front of the norm, and, if it writes y, the others too; the
+ * call that writes y writes residual_out, codes and quant_scale_out. Both backwards read the inputs.
+ * dmod_scale and dmod_shift are written by backward_reduce. dresidual and dgate are written by the call that
+ * writes dx, which takes dresidual_out: by backward_apply where dx waits for the batch, also a dgate that is
+ * a sum over rows.
  *
- * infer_backward is the gradient of infer for norms with a state. An output that is NULL is not computed; if
- * state_out is NULL the state does not change. A host that recomputes activations sets state_out to NULL in
+ * infer_backward is the gradient of infer for norms with a state. An output in brackets that is NULL is not
+ * computed; if state_out is NULL the state does not change. A backward, infer_backward, backward_apply or
+ * commit whose outputs, state_out among them, are all NULL is an error ("nothing to compute: ..."), also if
+ * dx is the only one. A host that recomputes activations sets state_out to NULL in
  * the first pass, so that the second pass, which updates the state, reads the same state as the first. A
  * backward ignores inputs that it does not need. Any other argument that the plan does not take is an error,
  * because it would have no effect.
