@@ -21,6 +21,11 @@ TEST_F(List, HasALineForEveryBuiltinNorm) {
   }
 }
 
+TEST_F(List, SaysWhatPrintsTheTextOfANorm) {
+  EXPECT_TRUE(contains(normc({"list", "--help"}).out, "normc fmt NAME prints the text of one."));
+  EXPECT_TRUE(contains(normc({"fmt", "layer_norm"}).out, "\nnorm layer_norm {\n"));
+}
+
 TEST_F(List, GivesStateAndBindingsToPrograms) {
   const auto norms = normc({"list", "--json"}).json()["norms"];
   ASSERT_EQ(norms.size(), builtinNorms().size());

@@ -54,7 +54,9 @@ ExitCode list(Output& out) {
 }  // namespace
 
 Action declareList(CLI::App& flags) {
-  flags.footer("The column 'bind' names what a problem of the norm has to give, e.g. {heads=16}.");
+  flags.footer(
+      "The column 'bind' names what a problem of the norm has to give, e.g. {heads=16}.\n"
+      "normc fmt NAME prints the text of one.");
   return list;
 }
 
