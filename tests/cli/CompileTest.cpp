@@ -352,17 +352,6 @@ INSTANTIATE_TEST_SUITE_P(
               2,
               "--emit is 'ptx'; for x86-64-v3 it must be sweeps, loops, llvm or asm\n"
               "  hint: ptx is a stage of sm_NN: add --target sm_90\n"},
-        Wrong{{"layer_norm", "--emit", "gpu"}, 2, "  hint: gpu is a stage of sm_NN: add --target sm_90\n"},
-        Wrong{{"layer_norm", "--emit", "sass"}, 2, "  hint: sass is a stage of sm_NN: add --target sm_90\n"},
-        Wrong{{"layer_norm", "--emit", "halide"},
-              2,
-              "  hint: halide is a stage of Halide: add --generator halide\n"},
-        Wrong{{"layer_norm", "--emit", "stmt"},
-              2,
-              "  hint: stmt is a stage of Halide: add --generator halide\n"},
-        Wrong{{"layer_norm", "--emit", "loops", "--target", "sm_90"},
-              2,
-              "  hint: loops is a stage of CPUs: leave --target out\n"},
         Wrong{{"layer_norm:infer@f32[*x64]", "--print-after", "norm-to-loop", "--target", "x86-64-v3"},
               2,
               "--print-after is 'norm-to-loop'; it must be norm-attach-schedule, norm-to-loops, "
@@ -396,6 +385,19 @@ INSTANTIATE_TEST_SUITE_P(
               "the schedule does not fit layer_norm:forward@f32[*x*]"},
         Wrong{{"layer_norm:forward@f33[*x8]"}, 2, "'f33' is no dtype\n  layer_norm:forward@f33[*x8]\n"},
         Wrong{{"layer_norm:forward@f32[*x8]", "--dtype", "f64"}, 2, "a whole problem says its dtype"}));
+
+TEST_F(Compile, SaysWhatAStageBelongsTo) {
+  const char* of[][3] = {{"gpu", "host", "gpu is a stage of sm_NN: add --target sm_90"},
+                         {"sass", "host", "sass is a stage of sm_NN: add --target sm_90"},
+                         {"halide", "host", "halide is a stage of Halide: add --generator halide"},
+                         {"stmt", "host", "stmt is a stage of Halide: add --generator halide"},
+                         {"loops", "sm_90", "loops is a stage of CPUs: leave --target out"}};
+  for (const auto& [stage, target, hint] : of) {
+    const Outcome o = normc({"compile", "layer_norm", "--emit", stage, "--target", target});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, std::string("  hint: ") + hint + "\n")) << o.err;
+  }
+}
 
 TEST_F(Compile, LooksWhetherItCanWriteBeforeItReads) {
   // The norm is wrong too: the output is looked at first.

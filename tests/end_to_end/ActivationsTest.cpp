@@ -41,7 +41,7 @@ class Functions : public Compilation {
   }
   std::string object(const cpu::Isa& isa, cpu::Emit kind = cpu::Emit::Object) {
     cpu::Schedule schedule = cpu::defaultSchedule(problem_, isa, Strategy::Resident);
-    schedule.stream = 0, schedule.fetch = false;
+    schedule.stream = 0, schedule.fetch = schedule.nta = false;
     kernel_.setScheduleAttr(schedule.attribute(&context_));
     llvm::cantFail(run("lowering", normToLoops(), expandRsqrt(), expandLog(), expandExp(), expandAbs(),
                        cpu::loopsToBlocksPipeline(), cpu::blocksToLlvm(), cpu::addEntryPoints()));

@@ -64,7 +64,7 @@ class Prologue : public Compilation {
   }
   std::string object(const cpu::Isa& isa) {
     cpu::Schedule schedule = cpu::defaultSchedule(problem_, isa, Strategy::Resident);
-    schedule.stream = 0, schedule.fetch = false;
+    schedule.stream = 0, schedule.fetch = schedule.nta = false;
     kernel_.setScheduleAttr(schedule.attribute(&context_));
     llvm::cantFail(run("lowering", normToLoops(), expandDivision(), expandAbs(), cpu::loopsToBlocksPipeline(),
                        cpu::blocksToLlvm(), cpu::addEntryPoints()));

@@ -287,7 +287,7 @@ std::vector<cpu::Schedule> schedules(const Shape& shape) {
   const Problem problem = problemOf(shape.problem);
   const bool bf16 = problem.data == DType::BF16;
   cpu::Schedule s = cpu::defaultSchedule(problem, hostIsa(), Strategy::Resident);
-  s.stream = 0, s.fetch = false, s.ahead = false, s.inTurn = false, s.scalarTail = false;
+  s.stream = 0, s.fetch = s.nta = false, s.ahead = false, s.inTurn = false, s.scalarTail = false;
   std::vector<cpu::Schedule> all;
   for (auto [vector, rows, unroll] :
        {std::array<int64_t, 3>{8, 1, 1}, {8, 4, 2}, {4, 8, 1}, {bf16 ? 32 : 16, 2, 4}}) {
