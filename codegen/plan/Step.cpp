@@ -286,7 +286,7 @@ Num Step::kappa(const BackwardSums& sums) {
 
 bool Step::mayBeOfOne() const {
   const Problem& problem = k_.problem();
-  if (problem.mask && spec_.padding == Padding::LeaveOutOfStatistics) return false;
+  if (!centred_ || (problem.mask && spec_.padding == Padding::LeaveOutOfStatistics)) return false;
   return !spec_.perRow() || !problem.features || *problem.features == problem.groups(spec_.groups);
 }
 
@@ -307,7 +307,7 @@ DxTerms Step::backward(const std::optional<BackwardSums>& sums) {
     terms.own = -multiply(sb * meanHx0, f);
   }
   if (offset) terms.offset = -offset;
-  if (offset && mayBeOfOne()) {
+  if (mayBeOfOne()) {
     // The gradient of one element is 0: p g less its own mean would leave the rounding of p g.
     const Num several = elements(*sums) > 1.0;
     for (Num* term : {&terms.p, &terms.offset}) *term = select(several, *term, k_.constant(0));

@@ -87,7 +87,7 @@ class Step {
   bool hasCenter() const { return spec_.center != Center::None; }
   Num center() { return !hasCenter() ? Num() : isConstant() ? runningMean() : k_.load(k_.saved("mean")); }
   Num rstd() { return isConstant() ? runningScale() : k_.load(k_.saved("rstd")); }
-  /// True if a statistic may be of one element, and all that has a gradient is in a statistic.
+  /// True if a mean may be of one element, and all that has a gradient is in a mean.
   bool mayBeOfOne() const;
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
