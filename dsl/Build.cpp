@@ -185,16 +185,16 @@ class Builder {
 
   void residual(const Clause& clause) {
     spec_.residual.reset();
-    std::optional<bool> after;
+    std::optional<Side> side;
     const Item* value = only(clause, allOf(kResidualWords));
-    if (!value || !head(clause, *value, kResidualWords, after)) return;
-    if (!after) {
+    if (!value || !head(clause, *value, kResidualWords, side)) return;
+    if (!side) {
       options(clause, *value, {});
       return;
     }
-    spec_.residual.emplace().after = *after;
+    spec_.residual.emplace().side = *side;
     const Options given = options(clause, *value, {"stream"});
-    if (const Options::Given* stream = given.given("stream"); stream && *after) {
+    if (const Options::Given* stream = given.given("stream"); stream && *side == Side::After) {
       // C29
       context_.fail(stream->name, "C29", "'stream' means nothing for 'residual after'",
                     "what is added behind the norm is part of y: leave it out, or use 'residual before'");
@@ -214,7 +214,7 @@ class Builder {
     }
     spec_.gate.emplace().function = *function;
     const Options given = options(clause, *value, {"at", "per"});
-    given.word("at", kAtWords, spec_.gate->before);
+    given.word("at", kAtWords, spec_.gate->side);
     given.word("per", kPerWords, spec_.gate->per);
   }
 

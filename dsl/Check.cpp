@@ -172,7 +172,7 @@ class Checker {
   // Rules of clauses around the norm.
   void neighbours() {
     // C29
-    require(!spec_.hasResidual(/*after=*/true) || spec_.residual->stream, "C29", "residual.stream",
+    require(!spec_.hasResidual(Side::After) || spec_.residual->stream, "C29", "residual.stream",
             "'stream' means nothing for 'residual after'", "leave it out, or use 'residual before'");
     // C30
     if (const auto& modulate = spec_.modulate) {

@@ -52,15 +52,15 @@ inline constexpr Word<Activation> kActivationWords[] = {
     {"tanh", Activation::Tanh},
 };
 /// Where the residual is added; what is absent is `none`.
-inline constexpr Word<std::optional<bool>> kResidualWords[] = {
-    {"none", std::nullopt}, {"before", false}, {"after", true}};
+inline constexpr Word<std::optional<Side>> kResidualWords[] = {
+    {"none", std::nullopt}, {"before", Side::Before}, {"after", Side::After}};
 /// The functions of a gate; what is absent is `none`.
 inline constexpr Word<std::optional<Activation>> kGateWords[] = {
     {"none", std::nullopt},     {"silu", Activation::Silu}, {"sigmoid", Activation::Sigmoid},
     {"tanh", Activation::Tanh}, {"gelu", Activation::Gelu}, {"identity", Activation::None},
 };
-/// `at` of a gate: true is before the norm.
-inline constexpr Word<bool> kAtWords[] = {{"after", false}, {"before", true}};
+/// `at` of a gate.
+inline constexpr Word<Side> kAtWords[] = {{"after", Side::After}, {"before", Side::Before}};
 inline constexpr Word<Per> kPerWords[] = {
     {"row", Per::Row}, {"segment", Per::Segment}, {"feature", Per::Feature}};
 inline constexpr Word<Per> kModulatePerWords[] = {{"segment", Per::Segment}, {"row", Per::Row}};

@@ -82,12 +82,12 @@ std::string affineText(const Spec& spec) {
 std::string residualText(const Spec::Residual& residual) {
   std::vector<std::string> options;
   if (!residual.stream) options.push_back("stream = no");
-  return withOptions(wordOf(kResidualWords, std::optional(residual.after)), options);
+  return withOptions(wordOf(kResidualWords, std::optional(residual.side)), options);
 }
 
 std::string gateText(const Spec::Gate& gate) {
   std::vector<std::string> options;
-  if (gate.before) options.push_back("at = " + wordOf(kAtWords, gate.before));
+  if (gate.side != Spec::Gate{}.side) options.push_back("at = " + wordOf(kAtWords, gate.side));
   if (gate.per != Spec::Gate{}.per) options.push_back("per = " + wordOf(kPerWords, gate.per));
   return withOptions(wordOf(kGateWords, std::optional(gate.function)), options);
 }
@@ -157,13 +157,13 @@ std::string print(const Spec& spec, const std::set<std::string>& kept) {
     clause(keyword, present, [&] { return present ? rest() : std::string("none"); });
   };
   // The clauses of one element stand where their formula does, `none` behind the norm.
-  const auto neighbours = [&](bool after) {
-    if (spec.hasGate(!after) || (after && !spec.gate))
+  const auto around = [&](Side side) {
+    if (spec.hasGate(side) || (side == Side::After && !spec.gate))
       part("gate", spec.gate.has_value(), [&] { return gateText(*spec.gate); });
-    if (spec.hasResidual(after) || (after && !spec.residual))
+    if (spec.hasResidual(side) || (side == Side::After && !spec.residual))
       part("residual", spec.residual.has_value(), [&] { return residualText(*spec.residual); });
   };
-  neighbours(/*after=*/false);
+  around(Side::Before);
   part("pre", spec.pre.has_value(), [&] { return preText(*spec.pre); });
   clause("reduce", true, [&] { return reduceText(spec); });
   clause("center", spec.center != defaults.center, [&] { return wordOf(kCenterWords, spec.center); });
@@ -176,7 +176,7 @@ std::string print(const Spec& spec, const std::set<std::string>& kept) {
   part("affine", spec.scale || spec.bias, [&] { return affineText(spec); });
   part("modulate", spec.modulate.has_value(), [&] { return modulateText(*spec.modulate); });
   part("rope", spec.rope.has_value(), [&] { return ropeText(*spec.rope); });
-  neighbours(/*after=*/true);
+  around(Side::After);
   clause("activation", spec.activation != defaults.activation,
          [&] { return wordOf(kActivationWords, spec.activation); });
   part("quantize", spec.quantize.has_value(), [&] { return quantizeText(*spec.quantize); });

@@ -256,7 +256,7 @@ class ProblemChecker {
   // P15
   void stream() {
     if (!problem_.stream || *problem_.stream == problem_.data) return;
-    if (!spec_.hasResidual(/*after=*/false)) {
+    if (!spec_.hasResidual(Side::Before)) {
       fail("P15", "stream",
            "stream=" + std::string(name(*problem_.stream)) + ", but " + inQuotes(spec_.name) +
                " has no residual in front of it",

@@ -109,11 +109,11 @@ class Checker {
     if (!isBackward(problem_.entry)) return true;
     switch (info.tensor) {
       case kX:
-        return !spec.hasStream() || spec.hasGate(/*before=*/true);
+        return !spec.hasStream() || spec.hasGate(Side::Before);
       case kResidual:
-        return spec.hasResidual(/*after=*/true) ? spec.activation != Activation::None : !spec.hasStream();
+        return spec.hasResidual(Side::After) ? spec.activation != Activation::None : !spec.hasStream();
       case kModShift:
-        return spec.activation != Activation::None || spec.hasGate(/*before=*/false);
+        return spec.activation != Activation::None || spec.hasGate(Side::After);
       default:
         return true;
     }

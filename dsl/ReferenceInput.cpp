@@ -26,14 +26,14 @@ Values inputOfNorm(const Call& call) {
       return;
     }
     h[i] = call.input(kX, at);
-    if (call.spec.hasGate(/*before=*/true)) h[i] = rounded(h[i] * gateAt(call, at).value);
-    if (call.spec.hasResidual(/*after=*/false)) h[i] = inputSum(h[i], call.input(kResidual, at));
+    if (call.spec.hasGate(Side::Before)) h[i] = rounded(h[i] * gateAt(call, at).value);
+    if (call.spec.hasResidual(Side::Before)) h[i] = inputSum(h[i], call.input(kResidual, at));
   });
   return h;
 }
 
 Values inputBackward(const Call& call, Values dh, Gradients& gradients) {
-  const bool gated = call.spec.hasGate(/*before=*/true), added = call.spec.hasResidual(/*after=*/false);
+  const bool gated = call.spec.hasGate(Side::Before), added = call.spec.hasResidual(Side::Before);
   if (!gated && !added) return dh;
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t) {
     if (!call.present(row)) return;

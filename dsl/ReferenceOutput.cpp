@@ -47,8 +47,8 @@ Tracked modulated(const Call& call, At at, Tracked v) {
 
 // Returns o, the input of the activation, from t, the input of a gate behind the norm.
 Tracked gatedWithResidual(const Call& call, At at, Tracked t) {
-  if (call.spec.hasGate(/*before=*/false)) t = rounded(gateAt(call, at).value * t);
-  if (call.spec.hasResidual(/*after=*/true)) t = rounded(t + call.input(kResidual, at));
+  if (call.spec.hasGate(Side::After)) t = rounded(gateAt(call, at).value * t);
+  if (call.spec.hasResidual(Side::After)) t = rounded(t + call.input(kResidual, at));
   return t;
 }
 
@@ -80,14 +80,14 @@ Tracked gradientBehind(const Call& call, At at, Tracked t, Gradients& gradients)
   Tracked gradient = call.input(kDy, at);
   if (spec.activation != Activation::None)
     gradient = gradient * slopeAt(call, gatedWithResidual(call, at, t));
-  if (spec.hasResidual(/*after=*/true)) gradients.add(kDresidual, at, gradient);
-  if (!spec.hasGate(/*before=*/false)) return gradient;
+  if (spec.hasResidual(Side::After)) gradients.add(kDresidual, at, gradient);
+  if (!spec.hasGate(Side::After)) return gradient;
   const Gated gate = gateAt(call, at);
   gradients.add(kDgate, at, rounded(gradient * (t * gate.slope)));
   return rounded(gradient * gate.value);
 }
 bool behindNeedsOutput(const Spec& spec) {
-  return spec.activation != Activation::None || spec.hasGate(/*before=*/false);
+  return spec.activation != Activation::None || spec.hasGate(Side::After);
 }
 
 // Returns G from dm. `v` counts only if `modulate` has a scale.

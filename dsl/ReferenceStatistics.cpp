@@ -75,7 +75,7 @@ BatchStatistics batchStatistics(const Call& call, const Values& u) {
   // no square is small. Only the result of a gate, a residual or a `pre` stage was rounded before, relative
   // to itself and not to the distance: a `pre` by as much as its magnitude has of one value.
   const bool computed =
-      call.spec.pre || call.spec.hasGate(/*before=*/true) || call.spec.hasResidual(/*after=*/false);
+      call.spec.pre || call.spec.hasGate(Side::Before) || call.spec.hasResidual(Side::Before);
   const double own = call.spec.pre ? kComputed - 1 : 1;
   out.moment = meanOf([&](int64_t i, int64_t statistic) {
     const double distance = u[i].value - out.mean[statistic].value;

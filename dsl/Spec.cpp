@@ -49,11 +49,11 @@ std::string structuralText(const Spec& spec) {
   if (spec.scaleOffset) add("offset", "on");
   if (spec.activation != Activation::None) add("activation", code(spec.activation));
   if (spec.residual) {
-    add("residual", spec.residual->after ? "after" : spec.residual->stream ? "stream" : "before");
+    add("residual", spec.hasResidual(Side::After) ? "after" : spec.residual->stream ? "stream" : "before");
   }
   if (spec.gate) {
-    add("gate",
-        code(spec.gate->function) + (spec.gate->before ? " before " : " after ") + code(spec.gate->per));
+    add("gate", code(spec.gate->function) + (spec.hasGate(Side::Before) ? " before " : " after ") +
+                    code(spec.gate->per));
   }
   if (const auto& modulate = spec.modulate) {
     add("modulate",

@@ -78,6 +78,8 @@ enum class Renorm {
 enum class Activation { None, Relu, Silu, Gelu, GeluTanh, Sigmoid, Tanh };
 /// Each row, or each segment, has a vector of features of its own; Feature: all rows share one.
 enum class Per { Row, Segment, Feature };
+/// The side of the norm that a residual or a gate is on: its input or its output.
+enum class Side { Before, After };
 /// Which features of a run of k turned ones are a pair of `rope`.
 enum class Pairs {
   Half,         ///< l and l + k / 2
@@ -155,7 +157,7 @@ struct Spec {
 
   /// What is added to the input of the norm, or to its output.
   struct Residual {
-    bool after = false;
+    Side side = Side::Before;
     bool stream = true;  ///< before: the sum h is an output of forward, which backward reads
     bool operator==(const Residual&) const = default;
   };
@@ -164,7 +166,7 @@ struct Spec {
   /// A tensor z whose function phi multiplies the input of the norm, or its output.
   struct Gate {
     Activation function = Activation::None;
-    bool before = false;
+    Side side = Side::After;
     Per per = Per::Row;
     bool operator==(const Gate&) const = default;
   };
@@ -243,13 +245,13 @@ struct Spec {
     return perSegment() || (gate && gate->per == Per::Segment) || (modulate && modulate->per == Per::Segment);
   }
   /// True if forward has the output `stream`, which backward reads in place of x and residual.
-  bool hasStream() const { return residual && !residual->after && residual->stream; }
-  bool hasResidual(bool after) const { return residual && residual->after == after; }
+  bool hasStream() const { return hasResidual(Side::Before) && residual->stream; }
+  bool hasResidual(Side side) const { return residual && residual->side == side; }
   bool isQuantizedPer(QuantizePer per) const { return quantize && quantize->per == per; }
-  bool hasGate(bool before) const { return gate && gate->before == before; }
+  bool hasGate(Side side) const { return gate && gate->side == side; }
   /// True if a formula behind the affine needs the output of the affine in backward.
   bool recomputesOutput() const {
-    return activation != Activation::None || hasGate(false) || (modulate && modulate->scale);
+    return activation != Activation::None || hasGate(Side::After) || (modulate && modulate->scale);
   }
   /// True if a statistic of this batch must be complete before the first output of the forward, even after
   /// warmup.

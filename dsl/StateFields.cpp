@@ -51,11 +51,11 @@ Has hasOf(const Problem& problem) {
           .recomputesOutput = spec.recomputesOutput(),
           .waits = spec.needsBatchStatistics(),
           .residual = spec.residual.has_value(),
-          .residualBefore = spec.hasResidual(/*after=*/false),
+          .residualBefore = spec.hasResidual(Side::Before),
           .stream = spec.hasStream()};
   // In front of the norm it is dx, but for a gate and for its type.
   const ElementTypes types = problem.types();
-  const bool isDx = !spec.hasGate(/*before=*/true) && types.stream == types.data;
+  const bool isDx = !spec.hasGate(Side::Before) && types.stream == types.data;
   // Behind the norm it is dy, but for rows that the padding leaves out, and for its type.
   const bool isDy = spec.activation == Activation::None && types.output == types.data &&
                     !(problem.mask && spec.padding == Padding::Exclude);
@@ -64,7 +64,7 @@ Has hasOf(const Problem& problem) {
   has.quantScale = spec.isQuantizedPer(QuantizePer::Tensor);
   has.quantScaleOut = has.codes && !has.quantScale;
   if (spec.gate) {
-    has.gate = true, has.gateBefore = spec.gate->before;
+    has.gate = true, has.gateBefore = spec.hasGate(Side::Before);
     has.gateShape = shapeOf(spec.gate->per);
   }
   if (spec.modulate) {

@@ -70,7 +70,7 @@ static std::vector<double> inputValues(const Problem& problem, const Trial& tria
 /// reference has them.
 static std::vector<double> gateValues(const Problem& problem, const Trial& trial, int64_t count,
                                       uint64_t seed) {
-  const bool before = problem.spec->hasGate(/*before=*/true);
+  const bool before = problem.spec->hasGate(Side::Before);
   if (before && trial.data == HardInput::Huge) return normalValues(count, problem.data, seed, 0, 0.15);
   const bool extreme = trial.data == HardInput::Huge || trial.data == HardInput::WithInfinity;
   const double large = before || extreme ? 4 : isNarrow(problem.data) ? 30 : 100;
@@ -92,8 +92,7 @@ static std::vector<double> valuesAround(const Problem& problem, const Trial& tri
   switch (tensor) {
     case kResidual:
       // As hard as x: it is as constant, and as far from 0.
-      if (problem.spec->hasResidual(/*after=*/true) || (isNarrow(type) && trial.data == HardInput::Huge))
-        break;
+      if (problem.spec->hasResidual(Side::After) || (isNarrow(type) && trial.data == HardInput::Huge)) break;
       return hardInput(trial.data, e, type, seed);
     case kGate:
       return gateValues(problem, trial, count, seed);

@@ -96,17 +96,17 @@ Num Element::where(Num condition, Num value) {
 
 //===-- Forward ---------------------------------------------------------------===//
 
-Num Element::gate(bool before) {
+Num Element::gate(Side side) {
   const Spec& spec = k_.spec();
-  if (!spec.hasGate(before)) return {};
+  if (!spec.hasGate(side)) return {};
   return once(gate_, [&] { return activated(k_, spec.gate->function, (*this)[Part::Gate]); });
 }
 
 Num Element::sum() {
   return once(sum_, [&] {
     if (Num stored = (*this)[Part::ResidualOut]) return stored;
-    Num x = (*this)[Part::X], phi = gate(/*before=*/true);
-    Num residual = k_.spec().hasResidual(/*after=*/true) ? Num() : (*this)[Part::Residual];
+    Num x = (*this)[Part::X], phi = gate(Side::Before);
+    Num residual = k_.spec().hasResidual(Side::After) ? Num() : (*this)[Part::Residual];
     if (phi && !residual) return product(x, phi);
     return add(multiply(x, phi), residual);
   });
@@ -159,8 +159,8 @@ Num Element::turned() {
 }
 
 Num Element::beforeActivation() {
-  Num gated = multiply(turned(), gate(/*before=*/false));
-  return k_.spec().hasResidual(/*after=*/true) ? add(gated, (*this)[Part::Residual]) : gated;
+  Num gated = multiply(turned(), gate(Side::After));
+  return k_.spec().hasResidual(Side::After) ? add(gated, (*this)[Part::Residual]) : gated;
 }
 
 Num Element::output() { return where(kept(), activated(k_, k_.spec().activation, beforeActivation())); }
@@ -176,7 +176,7 @@ Num Element::arrived() {
               [&] { return (*this)[Part::Dy] * activationSlope(k_, activation, beforeActivation()); });
 }
 
-Num Element::turnedGradient() { return multiply(arrived(), gate(/*before=*/false)); }
+Num Element::turnedGradient() { return multiply(arrived(), gate(Side::After)); }
 
 Num Element::modulatedGradient() {
   if (!k_.spec().rope) return turnedGradient();
@@ -231,16 +231,16 @@ Num Element::dh() {
 }
 
 Num Element::dx() {
-  Num phi = gate(/*before=*/true);
+  Num phi = gate(Side::Before);
   return phi ? where(kept(), dh() * phi) : dh();
 }
 
-Num Element::dresidual() { return k_.spec().hasResidual(/*after=*/true) ? where(kept(), arrived()) : dh(); }
+Num Element::dresidual() { return k_.spec().hasResidual(Side::After) ? where(kept(), arrived()) : dh(); }
 
 // The slope of a gate is at most about 1, so it makes the first product no larger. The other order may
 // overflow where dgate does not, and so may a sum that gets the slope as a factor.
 Num Element::dgate() {
-  const bool before = k_.spec().gate->before;
+  const bool before = k_.spec().hasGate(Side::Before);
   Num gated = before ? (*this)[Part::X] : turned();
   Num slope = slopeOfGate(k_, (*this)[Part::Gate]);
   return where(kept(), (before ? dh() : arrived()) * multiply(gated, slope));

@@ -130,12 +130,12 @@ class Element {
   /// Returns an operand of a mate.
   Num ofMate(Part);
   Num argument(Part);
-  Num gate(bool before);  ///< phi(z), absent if the norm has no gate there
-  Num factor();           ///< what the affine multiplies by
-  Num modFactor();        ///< what `modulate` multiplies by
-  Num affine();           ///< v
-  Num modulated();        ///< m
-  Num turned();           ///< R m
+  Num gate(Side);   ///< phi(z), absent if the norm has no gate there
+  Num factor();     ///< what the affine multiplies by
+  Num modFactor();  ///< what `modulate` multiplies by
+  Num affine();     ///< v
+  Num modulated();  ///< m
+  Num turned();     ///< R m
   Num beforeActivation();
   Num arrived();            ///< the gradient before the activation
   Num turnedGradient();     ///< that of R m

@@ -106,7 +106,7 @@ class Draw {
     const Spec& spec = *p.spec;
     constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16};
     if (drawing_ != Drawing::Quantized && types_() % 4 == 0) p.output = kTypes[types_() % 3];
-    if (spec.hasResidual(/*after=*/false) && types_() % 2) p.stream = kTypes[types_() % 3];
+    if (spec.hasResidual(Side::Before) && types_() % 2) p.stream = kTypes[types_() % 3];
     p.roundsNormalized = (spec.scale || spec.bias) && bytes(p.data) == 2 && spec.perRow() && types_() % 2;
   }
 

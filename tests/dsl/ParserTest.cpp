@@ -89,16 +89,17 @@ TEST(Parser, ReadsEveryResidual) {
   using Residual = Spec::Residual;
   const std::pair<const char*, std::optional<Residual>> all[] = {
       {"none", std::nullopt},
-      {"before", Residual{.after = false, .stream = true}},
-      {"before(stream = yes)", Residual{.after = false, .stream = true}},
-      {"before(stream = no)", Residual{.after = false, .stream = false}},
-      {"after", Residual{.after = true, .stream = true}}};
+      {"before", Residual{.side = Side::Before, .stream = true}},
+      {"before(stream = yes)", Residual{.side = Side::Before, .stream = true}},
+      {"before(stream = no)", Residual{.side = Side::Before, .stream = false}},
+      {"after", Residual{.side = Side::After, .stream = true}}};
   for (const auto& [text, value] : all)
     EXPECT_EQ(specOf(norm({"reduce rows", std::string("residual ") + text})).residual, value) << text;
   EXPECT_EQ(specOf(norm({"reduce rows"})).residual, std::nullopt);
   const std::string base = "norm m {\n  reduce features\n  residual before(stream = no)\n}\n";
-  EXPECT_EQ(specOf(base + "norm n from m {\n  epsilon 1\n}\n").residual, (Residual{false, false}));
-  EXPECT_EQ(specOf(base + "norm n from m {\n  residual before\n}\n").residual, (Residual{false, true}));
+  EXPECT_EQ(specOf(base + "norm n from m {\n  epsilon 1\n}\n").residual, (Residual{Side::Before, false}));
+  EXPECT_EQ(specOf(base + "norm n from m {\n  residual before\n}\n").residual,
+            (Residual{Side::Before, true}));
   EXPECT_EQ(specOf(base + "norm n from m {\n  residual none\n}\n").residual, std::nullopt);
   EXPECT_EQ(errorsOf(norm({"reduce rows", "residual none(stream = no)"})),
             "t.norm:3:17: error: 'residual none' has no option 'stream' [C5]\n"
@@ -117,16 +118,17 @@ TEST(Parser, ReadsEveryGate) {
       {"row", Per::Row}, {"segment", Per::Segment}, {"feature", Per::Feature}};
   for (const auto& [word, function] : functions) {
     EXPECT_EQ(specOf(norm({"reduce rows", std::string("gate ") + word})).gate,
-              (Spec::Gate{.function = function, .before = false, .per = Per::Row}));
+              (Spec::Gate{.function = function, .side = Side::After, .per = Per::Row}));
     for (const auto& [perWord, per] : pers)
-      for (const bool before : {false, true}) {
+      for (const auto& [sideWord, side] : {std::pair{"after", Side::After}, {"before", Side::Before}}) {
         const std::string text =
-            std::string("gate ") + word + "(per = " + perWord + ", at = " + (before ? "before)" : "after)");
-        EXPECT_EQ(specOf(norm({"reduce rows", text})).gate, (Spec::Gate{function, before, per})) << text;
+            std::string("gate ") + word + "(per = " + perWord + ", at = " + sideWord + ")";
+        EXPECT_EQ(specOf(norm({"reduce rows", text})).gate, (Spec::Gate{function, side, per})) << text;
       }
   }
   const std::string base = "norm m {\n  reduce features\n  gate silu(at = before)\n}\n";
-  EXPECT_EQ(specOf(base + "norm n from m {\n  gate tanh\n}\n").gate, (Spec::Gate{Activation::Tanh, false}));
+  EXPECT_EQ(specOf(base + "norm n from m {\n  gate tanh\n}\n").gate,
+            (Spec::Gate{Activation::Tanh, Side::After}));
   EXPECT_EQ(specOf(base + "norm n from m {\n  gate none\n}\n").gate, std::nullopt);
   EXPECT_EQ(errorsOf(norm({"reduce rows", "gate silu(at = between)"})),
             "t.norm:3:18: error: expected after or before, found 'between'\n"

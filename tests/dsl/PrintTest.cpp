@@ -170,10 +170,10 @@ TEST(RandomSpec, ReachesEveryValueOfEveryFlag) {
     see("affine", spec.scale * 2 + spec.bias);
     see("offset", spec.scaleOffset.has_value());
     see("activation", static_cast<int>(spec.activation));
-    see("residual", !spec.residual ? 0 : spec.residual->after ? 1 : 2 + spec.residual->stream);
+    see("residual", !spec.residual ? 0 : spec.hasResidual(Side::After) ? 1 : 2 + spec.residual->stream);
     see("gate", spec.gate.has_value());
     if (spec.gate) see("gate_function", static_cast<int>(spec.gate->function));
-    if (spec.gate) see("gate_before", spec.gate->before);
+    if (spec.gate) see("gate_side", static_cast<int>(spec.gate->side));
     if (spec.gate) see("gate_per", static_cast<int>(spec.gate->per));
     see("modulate", spec.modulate ? spec.modulate->scale * 2 + spec.modulate->shift : 0);
     if (spec.modulate) see("modulate_per", static_cast<int>(spec.modulate->per));

@@ -72,13 +72,14 @@ class RandomSpec {
     if (sums && chance(3)) spec_.moment = Moment::Sum;
     if (chance(2)) return;
     if (chance(2)) {
-      const bool after = chance(2);
-      spec_.residual = Spec::Residual{after, after || !chance(3)};
+      const Side side = chance(2) ? Side::After : Side::Before;
+      spec_.residual = Spec::Residual{side, side == Side::After || !chance(3)};
     }
     if (chance(2)) {
       constexpr Activation kFunctions[] = {Activation::None, Activation::Silu, Activation::Sigmoid,
                                            Activation::Tanh, Activation::Gelu};
-      spec_.gate = Spec::Gate{kFunctions[random_() % 5], chance(2), pick<Per>(3)};
+      spec_.gate =
+          Spec::Gate{kFunctions[random_() % 5], chance(2) ? Side::Before : Side::After, pick<Per>(3)};
     }
     if (chance(2)) {
       const uint64_t parts = random_() % 3;

@@ -74,11 +74,13 @@ TEST(ReferenceArguments, WantsABiasInTheBackwardOfAnActivationOnly) {
   EXPECT_EQ(complaint.text(), "no complaint");
 }
 
+using enum Side;
+
 // A norm with everything around it, and its backward.
-Complaint surrounded(bool residualAfter, bool gateBefore, Activation activation) {
+Complaint surrounded(Side residual, Side gate, Activation activation) {
   Spec spec = layerNorm();
-  spec.residual = Spec::Residual{.after = residualAfter};
-  spec.gate = Spec::Gate{.function = Activation::Silu, .before = gateBefore, .per = Per::Segment};
+  spec.residual = Spec::Residual{.side = residual};
+  spec.gate = Spec::Gate{.function = Activation::Silu, .side = gate, .per = Per::Segment};
   spec.modulate = Spec::Modulate{.scale = true, .shift = true, .per = Per::Row};
   spec.activation = activation;
   return Complaint(spec, {2, 2, 4});
@@ -89,7 +91,7 @@ void makeBackward(Complaint& complaint) {
 }
 
 TEST(ReferenceArguments, NamesWhatStandsAroundANorm) {
-  Complaint forward = surrounded(false, true, Activation::None);
+  Complaint forward = surrounded(Before, Before, Activation::None);
   expectText(forward, "residual_out has 16 elements, not 0");  // forward writes it
   forward.call.residualOut.clear();
   EXPECT_EQ(forward.text(), "no complaint");
@@ -117,19 +119,19 @@ TEST(ReferenceArguments, OfABackwardMayLackWhatItDoesNotNeed) {
   };
   using enum Activation;
   // Behind a stream only a gate reads x again.
-  EXPECT_TRUE(needs(surrounded(false, true, None), &ReferenceCall::x));
-  EXPECT_FALSE(needs(surrounded(false, false, None), &ReferenceCall::x));
-  EXPECT_TRUE(needs(surrounded(true, false, None), &ReferenceCall::x));
-  EXPECT_FALSE(needs(surrounded(false, true, Tanh), &ReferenceCall::residual));
-  EXPECT_FALSE(needs(surrounded(true, true, None), &ReferenceCall::residual));
-  EXPECT_TRUE(needs(surrounded(true, true, Tanh), &ReferenceCall::residual));
-  EXPECT_FALSE(needs(surrounded(false, true, None), &ReferenceCall::modShift));
-  EXPECT_TRUE(needs(surrounded(false, true, Tanh), &ReferenceCall::modShift));
-  EXPECT_TRUE(needs(surrounded(false, false, None), &ReferenceCall::modShift));
+  EXPECT_TRUE(needs(surrounded(Before, Before, None), &ReferenceCall::x));
+  EXPECT_FALSE(needs(surrounded(Before, After, None), &ReferenceCall::x));
+  EXPECT_TRUE(needs(surrounded(After, After, None), &ReferenceCall::x));
+  EXPECT_FALSE(needs(surrounded(Before, Before, Tanh), &ReferenceCall::residual));
+  EXPECT_FALSE(needs(surrounded(After, Before, None), &ReferenceCall::residual));
+  EXPECT_TRUE(needs(surrounded(After, Before, Tanh), &ReferenceCall::residual));
+  EXPECT_FALSE(needs(surrounded(Before, Before, None), &ReferenceCall::modShift));
+  EXPECT_TRUE(needs(surrounded(Before, Before, Tanh), &ReferenceCall::modShift));
+  EXPECT_TRUE(needs(surrounded(Before, After, None), &ReferenceCall::modShift));
   for (auto always : {&ReferenceCall::residualOut, &ReferenceCall::gate, &ReferenceCall::modScale,
                       &ReferenceCall::scale, &ReferenceCall::bias})
-    EXPECT_TRUE(needs(surrounded(false, true, None), always));
-  Complaint gradient = surrounded(false, true, None);
+    EXPECT_TRUE(needs(surrounded(Before, Before, None), always));
+  Complaint gradient = surrounded(Before, Before, None);
   makeBackward(gradient);
   gradient.call.dresidualOut = Vector(16);
   EXPECT_EQ(gradient.text(), "no complaint");
@@ -137,7 +139,7 @@ TEST(ReferenceArguments, OfABackwardMayLackWhatItDoesNotNeed) {
 
 TEST(ReferenceArguments, OfABackwardWithoutAStreamAreBothTerms) {
   Spec spec = layerNorm();
-  spec.residual = Spec::Residual{.after = false, .stream = false};
+  spec.residual = Spec::Residual{.side = Side::Before, .stream = false};
   Complaint complaint(spec, {2, 2, 4});
   makeBackward(complaint);
   EXPECT_EQ(complaint.text(), "no complaint");

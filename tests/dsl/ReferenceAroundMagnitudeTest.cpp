@@ -51,8 +51,8 @@ class Kernel {
     for (int64_t i = 0; i < kCount; ++i) {
       h[i] = valueOf(layer_.call.x[i]);
       counted[i] = h[i];
-      if (spec_.hasGate(true)) h[i] *= phi(i).first;
-      if (spec_.hasResidual(false)) h[i] += valueOf(layer_.call.residual[i]);
+      if (spec_.hasGate(Side::Before)) h[i] *= phi(i).first;
+      if (spec_.hasResidual(Side::Before)) h[i] += valueOf(layer_.call.residual[i]);
       if (mistake_ != Mistake::StatisticsOfX) counted[i] = h[i];
       stream[i] = round(h[i], data_);
       if (fromStream) h[i] = valueOf(stream[i]);
@@ -83,7 +83,7 @@ class Kernel {
       x0[i] = (inputOf(i) - valueOf(mean_[line])) * valueOf(rstd_[line]);
       const float v = affine(i, x0[i]);
       float d = valueOf(dy[i]);
-      if (spec_.hasGate(false)) {
+      if (spec_.hasGate(Side::After)) {
         dgate[index(kGate, i)].push_back(d * modulated(i, v) * phi(i).second);
         d *= phi(i).first;
       }
@@ -104,7 +104,7 @@ class Kernel {
         if (spec_.hasStream() && mistake_ != Mistake::StreamForgotten)
           dh += valueOf(layer_.call.dresidualOut[i]);
         dresidual[i] = round(dh, data_);
-        if (spec_.hasGate(true)) {
+        if (spec_.hasGate(Side::Before)) {
           dgate[index(kGate, i)].push_back(dh * valueOf(layer_.call.x[i]) * phi(i).second);
           dh *= phi(i).first;
         }
@@ -147,7 +147,7 @@ class Kernel {
   float inputOf(int64_t i) const {
     if (spec_.hasStream()) return valueOf(layer_.call.residualOut[i]);
     const float x = valueOf(layer_.call.x[i]);
-    return spec_.hasGate(true) ? x * phi(i).first : x;
+    return spec_.hasGate(Side::Before) ? x * phi(i).first : x;
   }
   std::pair<float, float> phi(int64_t i) const {
     Activation function = spec_.gate->function;
@@ -170,8 +170,8 @@ class Kernel {
   }
   float output(int64_t i, float x0) const {
     float o = modulated(i, affine(i, x0));
-    if (spec_.hasGate(false)) o *= phi(i).first;
-    if (spec_.hasResidual(true)) o += valueOf(layer_.call.residual[i]);
+    if (spec_.hasGate(Side::After)) o *= phi(i).first;
+    if (spec_.hasResidual(Side::After)) o += valueOf(layer_.call.residual[i]);
     return o;
   }
 
@@ -218,14 +218,16 @@ std::vector<Spec> specs() {
     for (const Activation function :
          {Activation::None, Activation::Silu, Activation::Sigmoid, Activation::Tanh, Activation::Gelu})
       for (const Per per : {Per::Row, Per::Segment, Per::Feature})
-        for (int side = 0; side < 4; ++side) {
-          spec.gate = Spec::Gate{.function = function, .before = side == 0 || side == 3, .per = per};
-          spec.residual = Spec::Residual{.after = side >= 2};
+        for (int sides = 0; sides < 4; ++sides) {
+          spec.gate = Spec::Gate{.function = function,
+                                 .side = sides == 0 || sides == 3 ? Side::Before : Side::After,
+                                 .per = per};
+          spec.residual = Spec::Residual{.side = sides >= 2 ? Side::After : Side::Before};
           spec.modulate =
               Spec::Modulate{.scale = true, .shift = true, .per = per == Per::Row ? Per::Row : Per::Segment};
           out.push_back(spec);
           out.back().name += " " + std::to_string(static_cast<int>(function)) + " " +
-                             std::to_string(static_cast<int>(per)) + " " + std::to_string(side);
+                             std::to_string(static_cast<int>(per)) + " " + std::to_string(sides);
         }
   return out;
 }
@@ -299,7 +301,7 @@ TEST(ReferenceAroundMagnitude, MistakesFail) {
       EXPECT_TRUE(says(Mistake::NoSlope, "dgate"));
       EXPECT_FALSE(says(Mistake::NoSlope, "dx"));
     }
-    if (spec.hasStream() || spec.hasGate(true)) {
+    if (spec.hasStream() || spec.hasGate(Side::Before)) {
       EXPECT_TRUE(says(Mistake::StatisticsOfX, "y"));
       EXPECT_TRUE(says(Mistake::StatisticsOfX, "saved.rstd"));
     }
@@ -322,7 +324,7 @@ TEST(ReferenceAroundMagnitude, OfASumIsThatOfItsValue) {
 // The gradient of h is 5.4e38, an infinity in f32, though a gate makes it finite here.
 TEST(ReferenceAroundMagnitude, OfAProductWithAnInfinityOfTheKernelCoversIt) {
   Spec spec = layerNorm();
-  spec.gate = Spec::Gate{.function = Activation::None, .before = true};
+  spec.gate = Spec::Gate{.function = Activation::None, .side = Side::Before};
   spec.residual = Spec::Residual{};
   Layer layer(spec, {1, 1, 3});
   layer.problem.data = layer.problem.params = DType::F32;

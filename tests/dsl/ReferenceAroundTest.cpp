@@ -44,7 +44,7 @@ TEST(ReferenceAround, AResidualByHand) {
 
 TEST(ReferenceAround, AGateBeforeByHand) {
   Spec spec = quarter();
-  spec.gate = Spec::Gate{.function = Activation::None, .before = true, .per = Per::Feature};
+  spec.gate = Spec::Gate{.function = Activation::None, .side = Side::Before, .per = Per::Feature};
   spec.residual = Spec::Residual{};
   Layer layer(spec, {1, 1, 2});
   layer.call.gate = {2, -1}, layer.call.residual = {-1, 2};
@@ -60,7 +60,7 @@ TEST(ReferenceAround, AGateAndAModulationBehindTheNormByHand) {
   Spec spec = quarter();
   spec.modulate = Spec::Modulate{.scale = true, .shift = true};
   spec.gate = Spec::Gate{.function = Activation::Sigmoid};
-  spec.residual = Spec::Residual{.after = true};
+  spec.residual = Spec::Residual{.side = Side::After};
   Layer layer(spec, {1, 2, 2});
   layer.call.modScale = {1, -2}, layer.call.modShift = {0.5, 3};
   layer.call.gate = {0, std::log(3), 0, 0};
@@ -151,7 +151,7 @@ TEST(ReferenceAround, AnIdentityGateOfAMaskIsADropout) {
   Spec spec = layerNorm();
   spec.residual = Spec::Residual{};
   Layer plain(spec, kExtents);
-  spec.gate = Spec::Gate{.function = Activation::None, .before = true};
+  spec.gate = Spec::Gate{.function = Activation::None, .side = Side::Before};
   Layer layer(spec, kExtents);
   const Vector x = random(kCount, 1), r = random(kCount, 2), dy = random(kCount, 3);
   Vector kept = x;
@@ -168,7 +168,7 @@ TEST(ReferenceAround, AnIdentityGateOfAMaskIsADropout) {
 TEST(ReferenceAround, AResidualAfterIsAddedToTheBareNorm) {
   for (Spec spec : {layerNorm(), batchNorm(), unifiedNorm(2, 1)}) {
     Layer bare(spec, kExtents);
-    spec.residual = Spec::Residual{.after = true};
+    spec.residual = Spec::Residual{.side = Side::After};
     Layer layer(spec, kExtents);
     const Vector x = random(kCount, 1), dy = random(kCount, 2);
     layer.call.residual = random(kCount, 3);
@@ -246,21 +246,21 @@ TEST(ReferenceAround, TheOffsetOfAModulationIsANumberOfTheCall) {
 }
 
 // Everything that surrounds a norm at once.
-Spec surrounded(Spec spec, bool gateBefore, Per per) {
-  spec.residual = Spec::Residual{.after = !gateBefore};
-  spec.gate = Spec::Gate{.function = Activation::Sigmoid, .before = gateBefore, .per = per};
+Spec surrounded(Spec spec, Side gate, Per per) {
+  spec.residual = Spec::Residual{.side = gate};
+  spec.gate = Spec::Gate{.function = Activation::Sigmoid, .side = gate, .per = per};
   spec.modulate = Spec::Modulate{.scale = true, .shift = true, .per = Per::Row};
   spec.activation = Activation::Sigmoid;  // psi(0) is not 0
   return spec;
 }
 
 TEST(ReferenceAround, ExcludedRowsMightAsWellNotBeThere) {
-  for (const bool gateBefore : {false, true})
+  for (const Side gate : {Side::After, Side::Before})
     for (const Per per : {Per::Row, Per::Segment, Per::Feature})
       for (Spec spec : {batchNorm(), powerNorm(), mabn(2, 1), layerNorm(), rmsNorm()}) {
         SCOPED_TRACE(spec.name);
         spec.padding = Padding::Exclude;
-        spec = surrounded(spec, gateBefore, per);
+        spec = surrounded(spec, gate, per);
         Layer padded(spec, {1, 4, 2}, true), dense(spec, {1, 2, 2});
         padded.call.mask = {1, 0, 0, 1};
         const auto withPadding = [](const Vector& all, double filling) {
@@ -275,7 +275,7 @@ TEST(ReferenceAround, ExcludedRowsMightAsWellNotBeThere) {
           const Vector x = random(4, 1 + 20 * step), dy = random(4, 2 + 20 * step);
           const ReferenceResult forward = padded.forward(withPadding(x, kNan)), want = dense.forward(x);
           expectNear(values(forward, "y"), withPadding(values(want, "y"), 0), 0);
-          if (gateBefore)
+          if (gate == Side::Before)
             expectNear(values(forward, "residual_out"), withPadding(values(want, "residual_out"), 0), 0);
           const ReferenceResult got = padded.backward(withPadding(dy, kNan)), expected = dense.backward(dy);
           for (const auto& [name, quantity] : expected.outputs) {
@@ -289,7 +289,7 @@ TEST(ReferenceAround, ExcludedRowsMightAsWellNotBeThere) {
 }
 
 TEST(ReferenceAround, RowsLeftOutOfTheStatisticsHaveEverything) {
-  Spec spec = surrounded(powerNorm(), true, Per::Segment);
+  Spec spec = surrounded(powerNorm(), Side::Before, Per::Segment);
   spec.backward = Backward::Frozen;
   spec.padding = Padding::LeaveOutOfStatistics;
   Layer padded(spec, kExtents, true), dense(spec, kExtents);
@@ -309,7 +309,7 @@ TEST(ReferenceAround, RowsLeftOutOfTheStatisticsHaveEverything) {
 TEST(ReferenceAround, NanStaysInItsSegment) {
   Spec spec = layerNorm();
   spec.modulate = Spec::Modulate{.scale = true};
-  spec.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Segment};
+  spec.gate = Spec::Gate{.function = Activation::Silu, .side = Side::Before, .per = Per::Segment};
   Layer layer(spec, {2, 1, 2});
   layer.call.gate = {kNan, 1, 1, 2};
   layer.call.modScale = {1, 1, 0, 1};
@@ -324,7 +324,7 @@ TEST(ReferenceAround, NanStaysInItsSegment) {
 }
 
 TEST(ReferenceAround, ACallWithoutRowsHasGradientsOfNothing) {
-  Layer layer(surrounded(batchNorm(), true, Per::Feature), {1, 0, 2});
+  Layer layer(surrounded(batchNorm(), Side::Before, Per::Feature), {1, 0, 2});
   layer.call.gate = {1, 2};
   EXPECT_TRUE(values(layer.forward({}), "residual_out").empty());
   const ReferenceResult backward = layer.backward({});

@@ -239,9 +239,9 @@ void forEachNorm(Visit&& visit) {
 
 TEST(ReferenceGradient, OfEveryResidual) {
   uint64_t seed = 100;
-  for (const Spec::Residual residual :
-       {Spec::Residual{.after = false, .stream = true}, Spec::Residual{.after = false, .stream = false},
-        Spec::Residual{.after = true, .stream = true}}) {
+  for (const Spec::Residual residual : {Spec::Residual{.side = Side::Before, .stream = true},
+                                        Spec::Residual{.side = Side::Before, .stream = false},
+                                        Spec::Residual{.side = Side::After, .stream = true}}) {
     forEachNorm([&](Spec spec) {
       spec.residual = residual;
       expectGradients(spec, ++seed);
@@ -255,16 +255,16 @@ TEST(ReferenceGradient, OfEveryGate) {
   uint64_t seed = 200;
   for (Activation function :
        {Activation::None, Activation::Silu, Activation::Sigmoid, Activation::Tanh, Activation::Gelu})
-    for (bool before : {false, true})
+    for (Side side : {Side::After, Side::Before})
       for (Per per : {Per::Row, Per::Segment, Per::Feature})
         for (Spec spec : {batchNorm(), layerNorm(), groupNorm(Reduce::SegmentFeatures)}) {
-          spec.gate = Spec::Gate{function, before, per};
+          spec.gate = Spec::Gate{function, side, per};
           expectGradients(spec, ++seed);
         }
   forEachNorm([&](Spec spec) {
-    for (bool before : {false, true}) {
-      spec.gate = Spec::Gate{Activation::Silu, before, Per::Row};
-      spec.activation = before ? Activation::Gelu : Activation::None;
+    for (Side side : {Side::After, Side::Before}) {
+      spec.gate = Spec::Gate{Activation::Silu, side, Per::Row};
+      spec.activation = side == Side::Before ? Activation::Gelu : Activation::None;
       expectGradients(spec, true, ++seed);
     }
   });
@@ -293,7 +293,7 @@ TEST(ReferenceGradient, OfEveryRope) {
         spec.rope = Spec::Rope{.pairs = pairs, .groups = {runs, ""}};
         if (runs == 1 && pairs == Pairs::Half) spec.rope->features = 2;
         expectGradients(spec, ++seed);
-        spec.gate = Spec::Gate{Activation::Silu, /*before=*/false, Per::Row};
+        spec.gate = Spec::Gate{Activation::Silu, Side::After, Per::Row};
         spec.modulate = Spec::Modulate{.scale = true, .shift = true};
         spec.activation = Activation::Tanh;
         expectGradients(spec, ++seed);
@@ -330,12 +330,12 @@ TEST(ReferenceGradient, OfASumOfSquares) {
 // All clauses in one norm, also with the functions that their gradients share.
 TEST(ReferenceGradient, OfAllThatSurroundsANormAtOnce) {
   uint64_t seed = 700;
-  for (bool residualAfter : {false, true})
-    for (bool gateBefore : {false, true})
+  for (Side residual : {Side::Before, Side::After})
+    for (Side gate : {Side::After, Side::Before})
       for (Activation activation : {Activation::None, Activation::Silu})
         forEachNorm([&](Spec spec) {
-          spec.residual = Spec::Residual{.after = residualAfter, .stream = true};
-          spec.gate = Spec::Gate{Activation::Sigmoid, gateBefore, Per::Segment};
+          spec.residual = Spec::Residual{.side = residual, .stream = true};
+          spec.gate = Spec::Gate{Activation::Sigmoid, gate, Per::Segment};
           spec.modulate = Spec::Modulate{.scale = true, .shift = true, .per = Per::Row, .offset = 1};
           spec.scaleOffset = 1;
           spec.activation = activation;

@@ -92,10 +92,12 @@ std::vector<Spec> specs() {
     all.push_back(each);
   for (Spec each : {batchNorm(), powerNorm(), grouped})
     for (const Per per : {Per::Row, Per::Segment, Per::Feature})
-      for (const bool before : {false, true}) {
+      for (const Side side : {Side::After, Side::Before}) {
+        const bool before = side == Side::Before;
         each.name += " around";
-        each.gate = Spec::Gate{.function = Activation::Silu, .before = before, .per = per};
-        each.residual = Spec::Residual{.after = per == Per::Feature, .stream = true};
+        each.gate = Spec::Gate{.function = Activation::Silu, .side = side, .per = per};
+        each.residual =
+            Spec::Residual{.side = per == Per::Feature ? Side::After : Side::Before, .stream = true};
         each.modulate = Spec::Modulate{.scale = true, .shift = true, .per = before ? Per::Row : Per::Segment};
         each.activation = before ? Activation::Tanh : Activation::None;
         all.push_back(each);
@@ -154,7 +156,7 @@ TEST(OverRanks, OfUnequalRowsGetWhatOneRankGets) {
 
 TEST(OverRanks, OfSegmentsHaveTheGradientsOfTheirOwn) {
   Spec spec = batchNorm();
-  spec.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Segment};
+  spec.gate = Spec::Gate{.function = Activation::Silu, .side = Side::Before, .per = Per::Segment};
   spec.residual = Spec::Residual{};
   spec.modulate = Spec::Modulate{.scale = true, .shift = true};
   Layer layer(spec, {5, 3, 2});

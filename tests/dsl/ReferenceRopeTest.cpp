@@ -183,8 +183,8 @@ TEST(ReferenceRope, StandsBetweenModulationAndGate) {
           Layer bare(spec, extents, mask);
           spec.rope = Rope{.pairs = pairs, .groups = {2, ""}};
           if (surrounded) {
-            spec.gate = Spec::Gate{Activation::Sigmoid, /*before=*/false, Per::Row};
-            spec.residual = Spec::Residual{.after = true};
+            spec.gate = Spec::Gate{Activation::Sigmoid, Side::After, Per::Row};
+            spec.residual = Spec::Residual{.side = Side::After};
             spec.activation = Activation::Tanh;
           }
           Layer layer(spec, extents, mask);

@@ -120,12 +120,12 @@ TEST(Tolerance, OfGradientsAroundTheNormFollowsTheirShape) {
   EXPECT_EQ(relative(spec, "dmod_scale"), 5e-7);
   for (const auto& [per, want] : {std::pair(Per::Row, 5e-7), std::pair(Per::Segment, 5e-7 + 32 * 0x1p-24),
                                   std::pair(Per::Feature, 5e-6)}) {
-    spec.gate = Spec::Gate{.function = Activation::Silu, .before = false, .per = per};
+    spec.gate = Spec::Gate{.function = Activation::Silu, .side = Side::After, .per = per};
     EXPECT_NEAR(relative(spec, "dgate"), want, 1e-9);
   }
   // The terms of a gate before are dx, with the level of its statistics.
   Spec batch = batchNorm();
-  batch.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Segment};
+  batch.gate = Spec::Gate{.function = Activation::Silu, .side = Side::Before, .per = Per::Segment};
   EXPECT_NEAR(relative(batch, "dgate"), 6e-7 + 32 * 0x1p-24, 1e-9);
   batch.residual = Spec::Residual{};
   for (const char* output : {"residual_out", "dresidual", "dx"}) EXPECT_EQ(relative(batch, output), 6e-7);
@@ -134,7 +134,7 @@ TEST(Tolerance, OfGradientsAroundTheNormFollowsTheirShape) {
 TEST(Tolerance, OfGradientsAroundTheNormIsOfTheTypeOfTheData) {
   Spec spec = layerNorm();
   spec.modulate = Spec::Modulate{.scale = true};
-  spec.gate = Spec::Gate{.function = Activation::Silu, .before = true, .per = Per::Feature};
+  spec.gate = Spec::Gate{.function = Activation::Silu, .side = Side::Before, .per = Per::Feature};
   spec.residual = Spec::Residual{};
   for (const char* output : {"residual_out", "dresidual", "dgate", "dmod_scale"}) {
     const Tolerance tolerance = toleranceOf(problemOf(spec, DType::BF16), output, {1, 8, 8});

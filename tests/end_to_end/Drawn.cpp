@@ -41,7 +41,7 @@ Drawn draw(uint64_t seed, const codegen::cpu::Isa& isa, std::optional<Entry> onl
     if (spec.rope) d.features = std::lcm(4 * d.features, 2 * d.problem.groups(spec.rope->groups));
     if (drawing != Drawing::Quantized && ofOutput() % 4 == 0)
       d.problem.output = (DType[]){DType::F32, DType::BF16, DType::F16, DType::F64}[ofOutput() % 4];
-    if (spec.hasResidual(/*after=*/false) && ofOutput() % 2)
+    if (spec.hasResidual(Side::Before) && ofOutput() % 2)
       d.problem.stream = (DType[]){DType::F32, DType::BF16, DType::F16, DType::F64}[ofOutput() % 4];
     d.problem.roundsNormalized = affine && bytes(d.problem.data) == 2 && spec.perRow() && ofOutput() % 2;
     if (random() % 4) d.problem.features = d.features;

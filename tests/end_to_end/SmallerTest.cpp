@@ -18,7 +18,7 @@ Drawn smallestThat(const std::function<bool(const Drawn&)>& fails) {
 TEST(Smaller, LeavesWhatTheFaultNeeds) {
   const Drawn d = smallestThat([](const Drawn& d) {
     const Spec& spec = *d.problem.spec;
-    return spec.gate && spec.gate->before && spec.bias && d.problem.mask && d.schedule.unroll > 1 &&
+    return spec.hasGate(Side::Before) && spec.bias && d.problem.mask && d.schedule.unroll > 1 &&
            d.features >= 8;
   });
   const Spec& spec = *d.problem.spec;

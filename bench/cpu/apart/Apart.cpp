@@ -40,7 +40,8 @@ class Places {
 
 /// True if a backward writes the gradient of the residual where it would put that of the output of the norm.
 bool keepsResidualGradient(const Problem& problem) {
-  return isBackward(problem.entry) && problem.spec->hasResidual(true) && hasOf(problem).ownResidualGradient;
+  return isBackward(problem.entry) && problem.spec->hasResidual(Side::After) &&
+         hasOf(problem).ownResidualGradient;
 }
 
 /// True if a way differs from those before it in kWays.
@@ -95,7 +96,7 @@ class Apart : public Contestant {
   void place(const Problem& problem, const Neighbours& neighbours, Way way) {
     const Spec& spec = *problem.spec;
     const bool backward = isBackward(problem.entry);
-    const bool before = spec.hasResidual(false) || spec.hasGate(true);
+    const bool before = spec.hasResidual(Side::Before) || spec.hasGate(Side::Before);
     const auto between = [&](Role role, Tensor end) {
       way.inPlace ? places_.put(role, end) : places_.putScratch(role);
     };

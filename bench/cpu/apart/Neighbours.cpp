@@ -7,7 +7,7 @@ namespace {
 enum class Form { None, Unknown, Residual, Gate, GatedResidual, Modulate, Activation, ResidualRelu };
 
 Form formBefore(const Spec& spec) {
-  const bool residual = spec.hasResidual(false), gate = spec.hasGate(true);
+  const bool residual = spec.hasResidual(Side::Before), gate = spec.hasGate(Side::Before);
   if (!gate) return residual ? Form::Residual : Form::None;
   if (!residual) return spec.gate->per == Per::Row ? Form::Gate : Form::Unknown;
   const bool plain = spec.gate->function == Activation::None && spec.gate->per == Per::Segment;
@@ -15,7 +15,7 @@ Form formBefore(const Spec& spec) {
 }
 
 Form formAfter(const Spec& spec) {
-  const bool residual = spec.hasResidual(true), gate = spec.hasGate(false);
+  const bool residual = spec.hasResidual(Side::After), gate = spec.hasGate(Side::After);
   const bool activation = spec.activation != Activation::None;
   const int clauses = residual + gate + activation + spec.modulate.has_value();
   if (spec.rope || spec.quantize) return Form::Unknown;

@@ -64,9 +64,9 @@ std::string kindOf(const Problem& problem) {
 static std::string surroundingsOf(const Problem& problem) {
   const Spec& spec = *problem.spec;
   std::string around = problem.segmented && !spec.perFeature() ? " segments" : "";
-  if (spec.residual) around += spec.residual->after ? " residual after" : " residual";
+  if (spec.residual) around += spec.hasResidual(Side::After) ? " residual after" : " residual";
   if (spec.hasStream()) around += " stream";
-  if (spec.gate) around += spec.gate->before ? " gate before" : " gate";
+  if (spec.gate) around += spec.hasGate(Side::Before) ? " gate before" : " gate";
   if (spec.modulate) around += " modulate";
   if (spec.activation == Activation::Relu) around += " relu";
   if (spec.activation != Activation::None && spec.activation != Activation::Relu) around += " activation";

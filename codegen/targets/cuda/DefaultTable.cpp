@@ -49,7 +49,7 @@ static bool isLike(const TableLine& line, const KernelTraits& traits) {
   const bool centered = line.problem.spec->center != Center::None;
   const bool backward = line.problem.entry == Entry::Backward;
   const int64_t vectors = backward || !centered ? 1 : 2, partials = !backward ? 0 : centered ? 2 : 1;
-  const int64_t reads = (backward ? 2 : 1) + line.problem.spec->hasResidual(/*after=*/false);
+  const int64_t reads = (backward ? 2 : 1) + line.problem.spec->hasResidual(Side::Before);
   // A backward waits for x and dy, whichever type scale has.
   const int64_t f32 = vectors * 4, narrow = backward ? vectors * 2 : f32;
   return traits.backward == backward && traits.reads == reads && traits.partials == partials &&
