@@ -75,88 +75,129 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   acrossLanes(s, replicas, sums, all);
 }
 
+/// The loops of one stream for layout channels_first.
+class PhaseLowering::ChannelStream {
+ public:
+  ChannelStream(PhaseLowering& phase, Sweep& sweep) : p_(phase), l_(phase.l_), s_(sweep) {}
+
+  /// Emits the sweep over the rows from `begin` to `end` of the batch. Together with sums, a tile of features
+  /// goes through all rows before the next.
+  void sweep(Value begin, Value end);
+  /// The same for runs that are stored one after the other, each with its lead.
+  void sweepWithLeads(Value begin, Value end);
+
+ private:
+  struct Tile {
+    Value begin, end;  ///< features
+  };
+  void rowsBetween(Value first, Value last, const Tile&);
+  void runs(Value segment, Value feature, int64_t count, Value width, const Tile&);
+  void addSums(ArrayRef<Value> sums, Value feature, int64_t count, const Tile&);
+  void writeOneByOne(Value segment, Value feature, int64_t count, Value width);
+  Replica replicaAt(Value segment, Value feature);
+
+  PhaseLowering& p_;
+  Loops& l_;
+  Sweep& s_;
+  int64_t together_ = p_.steps_.rows;  ///< features of a step
+};
+
+void PhaseLowering::ChannelStream::sweep(Value begin, Value end) {
+  const Value zero = l_.index(0), features = p_.f_.features();
+  if (!s_.slots) return rowsBetween(begin, end, {zero, features});
+  l_.forEach(zero, features, kStreamTile, [&](Value from) {
+    const Tile tile = {from, l_.min(l_.add(from, l_.index(kStreamTile)), features)};
+    // Two levels: the sums of some segments are collected in the buffer, which is then added to the partials.
+    Value some = l_.mul(p_.f_.rows(), l_.index(kLongestChain));
+    auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
+    OpBuilder::InsertionGuard guard(l_.b);
+    l_.b.setInsertionPointToStart(collected.getBody());
+    Value first = collected.getInductionVar();
+    Value width = l_.sub(tile.end, tile.begin);
+    p_.buffer_->clear(s_.partials.size(), width);
+    rowsBetween(first, l_.min(l_.add(first, some), end), tile);
+    p_.buffer_->flush(s_.partials, tile.begin, width);
+  });
+}
+
+void PhaseLowering::ChannelStream::sweepWithLeads(Value begin, Value end) {
+  if (s_.slots) return sweep(begin, end);
+  llvm::SaveAndRestore one(together_, int64_t(1));
+  llvm::SaveAndRestore longer(p_.steps_.unroll, p_.largeUnroll(1));
+  sweep(begin, end);
+}
+
+/// Emits the rows from `first` to `last` of the batch, segment after segment.
+void PhaseLowering::ChannelStream::rowsBetween(Value first, Value last, const Tile& tile) {
+  const Value rows = p_.f_.rows();
+  auto [from, row] = p_.segmentAndRow(first);
+  Value to = p_.segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
+  l_.forEach(from, to, 1, [&](Value segment) {
+    Value origin = l_.mul(segment, rows);
+    Value begin = l_.max(l_.sub(first, origin), l_.index(0));
+    Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
+    llvm::SaveAndRestore begins(p_.runBegin_, begin);
+    Value whole = l_.add(tile.begin, l_.roundDown(l_.sub(tile.end, tile.begin), together_));
+    l_.forEach(tile.begin, whole, together_, [&](Value f) { runs(segment, f, together_, width, tile); });
+    if (together_ > 1) l_.forEach(whole, tile.end, 1, [&](Value f) { runs(segment, f, 1, width, tile); });
+  });
+}
+
+auto PhaseLowering::ChannelStream::replicaAt(Value segment, Value feature) -> Replica {
+  Replica r;
+  r.at = {.segment = segment, .feature = feature, .chunk = p_.f_.task()};
+  r.values = p_.shared_;
+  p_.hoist(s_, r);
+  return r;
+}
+
+/// Emits the runs of some features in a segment. A sum may not depend on where a run begins, so it has no
+/// lead. Outputs with leads follow in a second pass.
+void PhaseLowering::ChannelStream::runs(Value segment, Value feature, int64_t count, Value width,
+                                        const Tile& tile) {
+  Replicas replicas;
+  for (int64_t i = 0; i < count; ++i) replicas.push_back(replicaAt(segment, l_.add(feature, l_.index(i))));
+  const bool twice = p_.runsHaveLeads_ && s_.slots;
+  llvm::SaveAndRestore later(s_.stores, !twice);
+  const auto combiners = s_.combinersOf(count, p_.steps_.unroll);
+  addSums(p_.along(s_, replicas, width, p_.identities(combiners, p_.schedule_.getVector())), feature, count,
+          tile);
+  if (twice) writeOneByOne(segment, feature, count, width);
+}
+
+/// Adds the sums of each run to the buffer, those of several features as one vector.
+void PhaseLowering::ChannelStream::addSums(ArrayRef<Value> sums, Value feature, int64_t count,
+                                           const Tile& tile) {
+  const unsigned unroll = p_.steps_.unroll;
+  for (size_t k = 0; k < s_.slots; ++k) {
+    Values each;
+    for (int64_t r = 0; r < count; ++r)
+      each.push_back(l_.tree(sums.slice((r * s_.slots + k) * unroll, unroll)));
+    const bool pack = count > 1 && p_.schedule_.getVector() > 1;
+    for (int64_t r = 0; r < (pack ? 1 : count); ++r) {
+      Value at = l_.add(l_.sub(feature, tile.begin), l_.index(r));
+      p_.buffer_->add(k, at, pack ? p_.horizontals(each) : p_.horizontal(each[r]));
+    }
+  }
+}
+
+void PhaseLowering::ChannelStream::writeOneByOne(Value segment, Value feature, int64_t count, Value width) {
+  s_.stores = true;
+  llvm::SaveAndRestore summed(s_.collects, false);
+  llvm::SaveAndRestore longer(p_.steps_.unroll, p_.largeUnroll(1));
+  l_.forEach(l_.index(0), l_.index(count), 1, [&](Value i) {
+    Replica one = replicaAt(segment, l_.add(feature, i));
+    p_.along(s_, one, width, {});
+  });
+}
+
 void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
   Sweep s(partsOf(op));
   if (op.getCondition()) end = l_.select(mapped(op.getCondition(), shared_), end, begin);
-  int64_t together = steps_.rows;
-  const int64_t lanes = schedule_.getVector();
-  const unsigned unroll = steps_.unroll;
-  Value rows = f_.rows(), zero = l_.index(0), tile = zero;
-  // Each run is summed first. The sums of several features are then one vector.
-  auto runs = [&](Value segment, Value feature, int64_t n, Value width) {
-    Replicas replicas(n);
-    for (auto [i, r] : llvm::enumerate(replicas)) {
-      r.at = {.segment = segment, .feature = l_.add(feature, l_.index(i)), .chunk = f_.task()};
-      r.values = shared_;
-      hoist(s, r);
-    }
-    // A sum may not depend on where a run begins, so it has no lead. Outputs with leads follow in a second
-    // pass.
-    const bool twice = runsHaveLeads_ && s.slots;
-    llvm::SaveAndRestore later(s.stores, !twice);
-    Values sums = along(s, replicas, width, identities(s.combinersOf(n, unroll), lanes));
-    for (size_t k = 0; k < s.slots; ++k) {
-      Values each;
-      for (int64_t r = 0; r < n; ++r)
-        each.push_back(l_.tree(ArrayRef<Value>(sums).slice((r * s.slots + k) * unroll, unroll)));
-      const bool pack = n > 1 && lanes > 1;
-      for (int64_t r = 0; r < (pack ? 1 : n); ++r) {
-        Value at = l_.add(l_.sub(feature, tile), l_.index(r));
-        buffer_->add(k, at, pack ? horizontals(each) : horizontal(each[r]));
-      }
-    }
-    if (!twice) return;
-    s.stores = true;
-    llvm::SaveAndRestore summed(s.collects, false);
-    llvm::SaveAndRestore longer(steps_.unroll, largeUnroll(1));
-    l_.forEach(zero, l_.index(n), 1, [&](Value i) {
-      Replica one;
-      one.at = {.segment = segment, .feature = l_.add(feature, i), .chunk = f_.task()};
-      one.values = shared_;
-      hoist(s, one);
-      along(s, one, width, {});
-    });
-  };
-  // Rows from `first` to `last` of the batch, segment after segment; in each the features from `tile` on.
-  auto segmentsBetween = [&](Value first, Value last, Value features) {
-    auto [from, row] = segmentAndRow(first);
-    Value to = segmentAndRow(l_.add(last, l_.sub(rows, l_.index(1)))).first;
-    l_.forEach(from, to, 1, [&](Value segment) {
-      Value origin = l_.mul(segment, rows);
-      Value begin = l_.max(l_.sub(first, origin), zero);
-      Value width = l_.sub(l_.min(l_.sub(last, origin), rows), begin);
-      llvm::SaveAndRestore begins(runBegin_, begin);
-      Value whole = l_.add(tile, l_.roundDown(l_.sub(features, tile), together));
-      l_.forEach(tile, whole, together, [&](Value f) { runs(segment, f, together, width); });
-      if (together > 1) l_.forEach(whole, features, 1, [&](Value f) { runs(segment, f, 1, width); });
-    });
-  };
-  auto sweep = [&] {
-    if (!s.slots) return segmentsBetween(begin, end, f_.features());
-    l_.forEach(zero, f_.features(), kStreamTile, [&](Value from) {
-      tile = from;
-      Value features = l_.min(l_.add(tile, l_.index(kStreamTile)), f_.features());
-      // Two levels: the sums of some segments are collected in the buffer, which is then added to the
-      // partials.
-      Value some = l_.mul(rows, l_.index(kLongestChain));
-      auto collected = scf::ForOp::create(l_.b, l_.loc, begin, end, some);
-      OpBuilder::InsertionGuard guard(l_.b);
-      l_.b.setInsertionPointToStart(collected.getBody());
-      Value first = collected.getInductionVar();
-      Value width = l_.sub(features, tile);
-      buffer_->clear(s.partials.size(), width);
-      segmentsBetween(first, l_.min(l_.add(first, some), end), features);
-      buffer_->flush(s.partials, tile, width);
-    });
-    tile = zero;
-  };
-  auto alone = [&] {
-    llvm::SaveAndRestore one(together, s.slots ? together : 1);
-    llvm::SaveAndRestore longer(steps_.unroll, s.slots ? steps_.unroll : largeUnroll(1));
-    sweep();
-  };
+  ChannelStream stream(*this, s);
   l_.when(l_.less(begin, end), {}, [&] {
-    if (!s.writes.empty()) return cutRuns(sweep, alone);
+    auto sweep = [&] { stream.sweep(begin, end); };
+    if (!s.writes.empty()) return cutRuns(sweep, [&] { stream.sweepWithLeads(begin, end); });
     return sweep(), Values();
   });
 }

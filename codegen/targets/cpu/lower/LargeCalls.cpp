@@ -9,6 +9,8 @@ using namespace mlir;
 
 namespace normc::codegen {
 
+/// The fewest vectors of a step whose rows are stored one at a time with non-temporal stores.
+static constexpr int64_t kStreamUnroll = 4;
 /// The cache lines of the shortest row with a lead. A shorter row is little more than its lead and its rest.
 static constexpr int64_t kLeastLines = 8;
 

@@ -27,9 +27,6 @@
 
 namespace normc::codegen {
 
-/// The fewest vectors of a step whose rows are stored one at a time with non-temporal stores.
-constexpr int64_t kStreamUnroll = 4;
-
 class PhaseLowering : SlabLowering {
  public:
   PhaseLowering(Loops& loops, AccessLowering& frame);
@@ -40,6 +37,8 @@ class PhaseLowering : SlabLowering {
   struct Sweep;
   /// Some rows of a segment whose statistics are worked on together, across channels.
   struct Piece;
+  /// Runs of contiguous elements that a sweep goes along side by side, cut into parts.
+  struct Run;
   /// The size of a step: runs side by side, and vectors of each.
   struct Steps {
     int64_t rows, unroll;
@@ -112,11 +111,20 @@ class PhaseLowering : SlabLowering {
   void writeChannelsInTurn(SweepOp, Replicas&);
   void columnSweep(SweepOp, Replicas&);
   void streamSweep(SweepOp, mlir::Value begin, mlir::Value end);
+  class ChannelStream;
   /// streamSweep for layout channels_first: in the order of memory, R features together.
   void channelStreamSweep(SweepOp, mlir::Value begin, mlir::Value end);
   /// Emits the loop along the contiguous axis for all replicas; `sums` are vectors, replica-major. `flushes`
   /// false: the run is short, so sums need no levels.
   Values along(Sweep&, llvm::MutableArrayRef<Replica>, mlir::Value width, Values sums, bool flushes = true);
+  Run cut(llvm::MutableArrayRef<Replica>, mlir::Value width, mlir::Value lead);
+  /// Emits the loop over steps of so many vectors.
+  Values steps(Sweep&, const Run&, mlir::Value begin, mlir::Value end, int64_t vectors,
+               mlir::ValueRange sums);
+  Values joinedTail(Sweep&, const Run&, Values sums);
+  Values maskedTail(Sweep&, const Run&, Values sums);
+  Values tailInHalves(Sweep&, const Run&, Values sums);
+  Values scalarTail(Sweep&, const Run&, Values sums);
   Values alongPairs(Sweep&, llvm::MutableArrayRef<Replica>, Values sums, bool flushes);
   /// Returns the most elements of a run, if they are known.
   std::optional<int64_t> mostOfRun();

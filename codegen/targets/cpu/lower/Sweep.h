@@ -18,6 +18,23 @@ struct PhaseLowering::Piece {
   mlir::Value nextRow, nextFeature;
 };
 
+/// What is done with the elements that do not fill a vector.
+enum class Tail {
+  Masked,  ///< they are a vector under a mask, if there are any
+  Joined,  ///< the same, in one step with the vectors before it, so that stores of a run follow each other
+  Halves,  ///< their number is known: a half of a vector, a quarter, ...
+  Scalar,  ///< one at a time
+};
+
+struct PhaseLowering::Run {
+  llvm::MutableArrayRef<Replica> replicas;  ///< one for each of the runs
+  mlir::Value width;                        ///< elements of a run
+  mlir::Value lead;                         ///< the elements in front of the first step; null: none
+  mlir::Value first, main, whole;           ///< where steps begin and end, and where whole vectors end
+  int64_t rest = 0;                         ///< whole vectors behind the steps, if they are known; else 0
+  Tail tail = Tail::Masked;
+};
+
 struct PhaseLowering::Sweep : SweepParts {
   explicit Sweep(SweepParts parts) : SweepParts(std::move(parts)), sums(op.getSums().size()) {}
   size_t sums;  ///< of slots: results, of which a replica has running values

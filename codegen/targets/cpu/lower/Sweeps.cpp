@@ -203,20 +203,45 @@ Values PhaseLowering::alongPairs(Sweep& s, MutableArrayRef<Replica> replicas, Va
                      s.combinersOf(replicas.size(), unroll));
 }
 
+Values PhaseLowering::steps(Sweep& s, const Run& run, Value begin, Value end, int64_t vectors,
+                            ValueRange sums) {
+  const int64_t lanes = schedule_.getVector();
+  return l_.forEach(begin, end, vectors * lanes, sums, [&](Value j, ValueRange running) {
+    Values next(running);
+    if (next_ && (kind_ == Kind::Stream || s.writesNow())) prefetchNext(run.replicas, j, vectors * lanes);
+    for (int64_t u = 0; u < vectors; ++u)
+      element(s, run.replicas, l_.add(j, l_.index(u * lanes)), lanes, {},
+              MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), steps_.unroll);
+    flush(s, vectors);
+    return next;
+  });
+}
+
+PhaseLowering::Run PhaseLowering::cut(MutableArrayRef<Replica> replicas, Value width, Value lead) {
+  const int64_t lanes = schedule_.getVector(), step = lanes * steps_.unroll;
+  Run run = {.replicas = replicas, .width = width, .lead = lead, .first = lead ? lead : l_.index(0)};
+  const Value behind = lead ? l_.sub(width, lead) : width;
+  auto until = [&](int64_t multiple) {
+    Value rounded = l_.roundDown(behind, multiple);
+    return lead ? l_.add(lead, rounded) : rounded;
+  };
+  run.main = until(step);
+  run.whole = until(lanes);
+  const auto main = Loops::constant(run.main);
+  const bool scalar = schedule_.getScalarTail();
+  if (main) run.rest = (*Loops::constant(run.whole) - *main) / lanes;
+  if (main && !scalar && *Loops::constant(run.whole) < *Loops::constant(width))
+    run.tail = Tail::Joined;
+  else if (main && scalar)
+    run.tail = Tail::Halves;
+  else if (scalar && !lead)
+    run.tail = Tail::Scalar;
+  return run;
+}
+
 Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value width, Values sums,
                             bool flushes) {
   const int64_t lanes = schedule_.getVector(), unroll = steps_.unroll, step = lanes * unroll;
-  auto steps = [&](Value begin, Value end, int64_t vectors, ValueRange from) {
-    return l_.forEach(begin, end, vectors * lanes, from, [&](Value j, ValueRange running) {
-      Values next(running);
-      if (next_ && (kind_ == Kind::Stream || s.writesNow())) prefetchNext(replicas, j, vectors * lanes);
-      for (int64_t u = 0; u < vectors; ++u)
-        element(s, replicas, l_.add(j, l_.index(u * lanes)), lanes, {},
-                MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-      flush(s, vectors);
-      return next;
-    });
-  };
   if (s.turns() && unroll > 1 && PairLowering(l_, f_).hasSides(width, step / 2))
     return alongPairs(s, replicas, sums, flushes);
   const Value lead = sums.empty() ? leadOf(s, replicas, width) : Value();
@@ -226,64 +251,68 @@ Values PhaseLowering::along(Sweep& s, MutableArrayRef<Replica> replicas, Value w
       element(s, replicas, j, lanes, f_.laneMask(l_.sub(lead, j), lanes), {}, unroll);
       s.flush(f_);
     });
-  const Value first = lead ? lead : l_.index(0), behind = lead ? l_.sub(width, lead) : width;
-  auto until = [&](int64_t multiple) {
-    Value rounded = l_.roundDown(behind, multiple);
-    return lead ? l_.add(lead, rounded) : rounded;
+  const Run run = cut(replicas, width, lead);
+  auto wholeSteps = [&](Value begin, Value end, ValueRange from) {
+    return steps(s, run, begin, end, unroll, from);
   };
-  Value main = until(step), whole = until(lanes);
-  auto known = Loops::constant(main);
-  auto mainSteps = [&](Value begin, Value end, ValueRange from) { return steps(begin, end, unroll, from); };
   if (sums.empty() || !flushes)
-    sums = mainSteps(first, main, sums);
+    sums = wholeSteps(run.first, run.main, sums);
   else
-    sums = l_.inLevels(l_.index(0), main, step, sums, mainSteps, mostOfRun(),
+    sums = l_.inLevels(l_.index(0), run.main, step, sums, wholeSteps, mostOfRun(),
                        s.combinersOf(replicas.size(), unroll));
-  // The rest of a run of known length is one step together with its tail, so that stores of a run follow each
-  // other.
-  const int64_t rest = known ? (*Loops::constant(whole) - *known) / lanes : 0;
-  if (known && *Loops::constant(whole) < *Loops::constant(width) && !schedule_.getScalarTail()) {
-    Values next(sums);
-    for (int64_t u = 0; u <= rest; ++u) {
-      const bool tail = u == rest;
-      element(s, replicas, l_.add(main, l_.index(u * lanes)), lanes,
-              tail ? f_.laneMask(l_.sub(width, whole), lanes) : Value(),
-              MutableArrayRef<Value>(next).drop_front(sums.empty() ? 0 : u), unroll);
-    }
-    s.flush(f_);
-    return next;
+  if (run.tail == Tail::Joined) return joinedTail(s, run, sums);
+  if (unroll > 1) sums = steps(s, run, run.main, run.whole, std::max<int64_t>(run.rest, 1), sums);
+  if (run.tail == Tail::Halves) return tailInHalves(s, run, sums);
+  return run.tail == Tail::Scalar ? scalarTail(s, run, sums) : maskedTail(s, run, sums);
+}
+
+Values PhaseLowering::joinedTail(Sweep& s, const Run& run, Values sums) {
+  const int64_t lanes = schedule_.getVector();
+  for (int64_t u = 0; u <= run.rest; ++u) {
+    const bool tail = u == run.rest;
+    element(s, run.replicas, l_.add(run.main, l_.index(u * lanes)), lanes,
+            tail ? f_.laneMask(l_.sub(run.width, run.whole), lanes) : Value(),
+            MutableArrayRef<Value>(sums).drop_front(sums.empty() ? 0 : u), steps_.unroll);
   }
-  if (unroll > 1) sums = steps(main, whole, std::max<int64_t>(rest, 1), sums);
-  if (known && schedule_.getScalarTail()) {
-    // 7 = 4 + 2 + 1
+  s.flush(f_);
+  return sums;
+}
+
+Values PhaseLowering::maskedTail(Sweep& s, const Run& run, Values sums) {
+  const int64_t lanes = schedule_.getVector();
+  return l_.when(l_.less(run.whole, run.width), sums, [&] {
     Values next(sums);
-    Value at = whole;
-    for (int64_t part = lanes / 2; part; part /= 2) {
-      if (!(*Loops::constant(width) & part)) continue;
-      element(s, replicas, at, part == 1 ? 0 : part, {}, next, unroll);
-      at = l_.add(at, l_.index(part));
-    }
-    s.flush(f_);
-    return next;
-  }
-  if (schedule_.getScalarTail() && !lead) {
-    auto elements = [&](Value begin, Value end, ValueRange from) {
-      return l_.forEach(begin, end, 1, from, [&](Value j, ValueRange running) {
-        Values next(running);
-        element(s, replicas, j, 0, {}, next, unroll);
-        s.flush(f_);
-        return next;
-      });
-    };
-    if (sums.empty() || lanes <= kLongestChain) return elements(whole, width, sums);
-    return l_.inLevels(whole, width, 1, sums, elements, lanes - 1, s.combinersOf(replicas.size(), unroll));
-  }
-  return l_.when(l_.less(whole, width), sums, [&] {
-    Values next(sums);
-    element(s, replicas, whole, lanes, f_.laneMask(l_.sub(width, whole), lanes), next, unroll);
+    element(s, run.replicas, run.whole, lanes, f_.laneMask(l_.sub(run.width, run.whole), lanes), next,
+            steps_.unroll);
     s.flush(f_);
     return next;
   });
+}
+
+Values PhaseLowering::tailInHalves(Sweep& s, const Run& run, Values sums) {
+  Value at = run.whole;
+  for (int64_t part = schedule_.getVector() / 2; part; part /= 2) {
+    if (!(*Loops::constant(run.width) & part)) continue;
+    element(s, run.replicas, at, part == 1 ? 0 : part, {}, sums, steps_.unroll);
+    at = l_.add(at, l_.index(part));
+  }
+  s.flush(f_);
+  return sums;
+}
+
+Values PhaseLowering::scalarTail(Sweep& s, const Run& run, Values sums) {
+  const int64_t lanes = schedule_.getVector();
+  auto elements = [&](Value begin, Value end, ValueRange from) {
+    return l_.forEach(begin, end, 1, from, [&](Value j, ValueRange running) {
+      Values next(running);
+      element(s, run.replicas, j, 0, {}, next, steps_.unroll);
+      s.flush(f_);
+      return next;
+    });
+  };
+  if (sums.empty() || lanes <= kLongestChain) return elements(run.whole, run.width, sums);
+  return l_.inLevels(run.whole, run.width, 1, sums, elements, lanes - 1,
+                     s.combinersOf(run.replicas.size(), steps_.unroll));
 }
 
 Values PhaseLowering::identities(Combiners combiners, int64_t lanes) {
