@@ -57,12 +57,8 @@ class Builder {
     spec_.groups = {};
     const Item* value = only(clause, allOf(kReduceWords), kOneReduction);
     if (!value || !head(clause, *value, kReduceWords, spec_.reduce)) return;
-    const bool grouped = spec_.perGroup();
-    if (grouped) {
-      options(clause, *value, {"groups"}).groups("groups", spec_.groups);
-    } else {
-      options(clause, *value, {});
-    }
+    if (!spec_.perGroup()) return noOptions(clause, *value);
+    options(clause, *value).groups("groups", spec_.groups);
   }
 
   void center(const Clause& clause) {
@@ -80,10 +76,7 @@ class Builder {
     spec_.window = {};
     const Item* value = only(clause, allOf(kDivideByWords));
     if (!value || !head(clause, *value, kDivideByWords, spec_.divideBy)) return;
-    if (spec_.divideBy != DivideBy::Window) {
-      options(clause, *value, {});
-      return;
-    }
+    if (spec_.divideBy != DivideBy::Window) return noOptions(clause, *value);
     // window(16, arithmetic): the only values without a name. Each is optional; the order is fixed.
     size_t next = 0;
     const std::vector<Item>& arguments = value->arguments;
@@ -116,12 +109,9 @@ class Builder {
     spec_.approximate = {};
     const Item* value = only(clause, allOf(kBackwardWords));
     if (!value || !head(clause, *value, kBackwardWords, spec_.backward)) return;
-    if (spec_.backward != Backward::Approximate) {
-      options(clause, *value, {});
-      return;
-    }
+    if (spec_.backward != Backward::Approximate) return noOptions(clause, *value);
     Spec::Approximate& nu = spec_.approximate;
-    const Options given = options(clause, *value, {"decay", "nu", "scale", "clamp_gamma"});
+    const Options given = options(clause, *value);
     given.word("nu", kNuWords, nu.nu);
     given.word("scale", kBackwardScaleWords, nu.scale);
     // C5: options that this nu does not have.
@@ -160,7 +150,7 @@ class Builder {
       given.number("start", renorm.start);
       given.word("forward", kYesNoWords, renorm.forward);
     } else {
-      options(clause, *value, {});
+      noOptions(clause, *value);
     }
   }
 
@@ -186,14 +176,10 @@ class Builder {
   void residual(const Clause& clause) {
     spec_.residual.reset();
     std::optional<Side> side;
-    const Item* value = only(clause, allOf(kResidualWords));
-    if (!value || !head(clause, *value, kResidualWords, side)) return;
-    if (!side) {
-      options(clause, *value, {});
-      return;
-    }
+    const Item* value = unlessNone(clause, kResidualWords, side);
+    if (!value) return;
     spec_.residual.emplace().side = *side;
-    const Options given = options(clause, *value, {"stream"});
+    const Options given = options(clause, *value);
     if (const Options::Given* stream = given.given("stream"); stream && *side == Side::After) {
       // C29
       context_.fail(stream->name, "C29", "'stream' means nothing for 'residual after'",
@@ -206,14 +192,10 @@ class Builder {
   void gate(const Clause& clause) {
     spec_.gate.reset();
     std::optional<Activation> function;
-    const Item* value = only(clause, allOf(kGateWords));
-    if (!value || !head(clause, *value, kGateWords, function, "C31")) return;
-    if (!function) {
-      options(clause, *value, {});
-      return;
-    }
+    const Item* value = unlessNone(clause, kGateWords, function, "C31");
+    if (!value) return;
     spec_.gate.emplace().function = *function;
-    const Options given = options(clause, *value, {"at", "per"});
+    const Options given = options(clause, *value);
     given.word("at", kAtWords, spec_.gate->side);
     given.word("per", kPerWords, spec_.gate->per);
   }
@@ -240,7 +222,7 @@ class Builder {
   void takeOffset(const Clause& clause, std::vector<Item>& items, double& offset) {
     for (Item& item : items) {
       if (item.key || !item.value.isWord("scale")) continue;
-      options(clause, item, {"offset"}).number("offset", offset);
+      options(clause, item).number("offset", offset);
       item.arguments.clear();
       return;
     }
@@ -256,15 +238,11 @@ class Builder {
   void rope(const Clause& clause) {
     spec_.rope.reset();
     std::optional<Pairs> pairs;
-    const Item* value = only(clause, allOf(kRopeWords));
-    if (!value || !head(clause, *value, kRopeWords, pairs)) return;
-    if (!pairs) {
-      options(clause, *value, {});
-      return;
-    }
+    const Item* value = unlessNone(clause, kRopeWords, pairs);
+    if (!value) return;
     Spec::Rope& rope = spec_.rope.emplace();
     rope.pairs = *pairs;
-    const Options given = options(clause, *value, {"features", "groups"});
+    const Options given = options(clause, *value);
     given.groups("groups", rope.groups);
     const Token* features = given.find("features");
     if (!features || features->isWord("all")) return;
@@ -284,15 +262,11 @@ class Builder {
   void quantize(const Clause& clause) {
     spec_.quantize.reset();
     std::optional<Codes> codes;
-    const Item* value = only(clause, allOf(kQuantizeWords));
-    if (!value || !head(clause, *value, kQuantizeWords, codes)) return;
-    if (!codes) {
-      options(clause, *value, {});
-      return;
-    }
+    const Item* value = unlessNone(clause, kQuantizeWords, codes);
+    if (!value) return;
     Spec::Quantize& quantize = spec_.quantize.emplace();
     quantize.codes = *codes;
-    const Options given = options(clause, *value, {"per", "size", "scale", "floor"});
+    const Options given = options(clause, *value);
     // Without a legal `per` one cannot say which options mean something.
     if (const Token* per = given.find("per"); per && !context_.word(*per, kQuantizePerWords, quantize.per))
       return;
@@ -334,14 +308,10 @@ class Builder {
     static constexpr Word<bool> kPreWords[] = {{"none", false}, {"group_scaling", true}};
     spec_.pre.reset();
     bool present = false;
-    const Item* value = only(clause, allOf(kPreWords));
-    if (!value || !head(clause, *value, kPreWords, present)) return;
-    if (!present) {
-      options(clause, *value, {});
-      return;
-    }
+    const Item* value = unlessNone(clause, kPreWords, present);
+    if (!value) return;
     spec_.pre.emplace();
-    const Options given = options(clause, *value, {"groups", "epsilon"});
+    const Options given = options(clause, *value);
     given.groups("groups", spec_.pre->groups);
     given.number("epsilon", spec_.pre->epsilon);
   }
@@ -364,7 +334,19 @@ class Builder {
   template <typename Enum, size_t N>
   void plain(const Clause& clause, const Word<Enum> (&words)[N], Enum& out) {
     const Item* value = only(clause, allOf(words));
-    if (value && head(clause, *value, words, out)) options(clause, *value, {});
+    if (value && head(clause, *value, words, out)) noOptions(clause, *value);
+  }
+
+  // Reads the word of a clause that is one value of `words`. Returns the item; null if the word stands for an
+  // absent flag, which has no options, or after an error.
+  template <typename Enum, size_t N>
+  const Item* unlessNone(const Clause& clause, const Word<Enum> (&words)[N], Enum& out,
+                         std::string_view rule = "") {
+    const Item* value = only(clause, allOf(words));
+    if (!value || !head(clause, *value, words, out, rule)) return nullptr;
+    if (out) return value;
+    noOptions(clause, *value);
+    return nullptr;
   }
 
   static constexpr const char* kOneValue = "write one of them; what is left out is a kernel of its own";
@@ -406,12 +388,20 @@ class Builder {
     return context_.word(item.value, words, out, rule);
   }
 
+  // Reads the options of an item: those of the clause, or the `names` among them.
+  Options options(const Clause& clause, const Item& item) {
+    std::vector<std::string> names;
+    for (const std::string_view option : find(clause.keyword.text)->options)
+      if (!option.empty()) names.emplace_back(option);
+    return options(clause, item, names);
+  }
   Options options(const Clause& clause, const Item& item, const std::vector<std::string>& names) {
     const std::string owner =
         "'" + std::string(clause.keyword.text) + " " + std::string(item.value.text) + "'";
     return Options(context_, item.arguments, owner, std::string(clause.keyword.text), names, /*flags=*/{},
                    find(clause.keyword.text)->options);
   }
+  void noOptions(const Clause& clause, const Item& item) { options(clause, item, {}); }
 
   static bool isNone(const Clause& clause) {
     return clause.items.size() == 1 && !clause.items[0].key && clause.items[0].value.isWord("none") &&
@@ -452,8 +442,8 @@ const Builder::Handler Builder::kHandlers[18] = {
     {"renorm", &Builder::renorm, {"rmax", "dmax", "start", "limit", "forward"}},
     {"residual", &Builder::residual, {"stream"}},
     {"gate", &Builder::gate, {"at", "per"}},
-    {"affine", &Builder::affine},
-    {"modulate", &Builder::modulate},
+    {"affine", &Builder::affine, {"offset"}},
+    {"modulate", &Builder::modulate, {"offset"}},
     {"rope", &Builder::rope, {"features", "groups"}},
     {"activation", &Builder::activation},
     {"quantize", &Builder::quantize, {"per", "size", "scale", "floor"}},

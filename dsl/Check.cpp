@@ -22,8 +22,8 @@ class Checker {
     state();
     gradient();
     correction();
-    surroundings();
-    neighbours();
+    preWarmupPadding();
+    around();
     sumOfSquares();
     quantized();
     turned();
@@ -141,7 +141,7 @@ class Checker {
     }
   }
 
-  void surroundings() {
+  void preWarmupPadding() {
     // C17
     perFeature("C17", !spec_.pre, "pre", "'pre group_scaling'", "or 'pre none'");
     // C18, C19
@@ -170,7 +170,7 @@ class Checker {
   }
 
   // Rules of clauses around the norm.
-  void neighbours() {
+  void around() {
     // C29
     require(!spec_.hasResidual(Side::After) || spec_.residual->stream, "C29", "residual.stream",
             "'stream' means nothing for 'residual after'", "leave it out, or use 'residual before'");

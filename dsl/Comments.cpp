@@ -46,7 +46,8 @@ struct Places {
       }
       if (!list.empty()) list.back().end = at + token.text.size();
       begins = depth == 0 && token.is('{');
-      depth += token.is('{') || token.is('('), depth -= token.is('}') || token.is(')');
+      depth += token.is('{') || token.is('(');
+      depth -= token.is('}') || token.is(')');
       last = token.text;
     }
     list.push_back({text.text().size(), text.text().size(), {norm, ""}});

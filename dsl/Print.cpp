@@ -9,10 +9,6 @@
 namespace normc {
 namespace {
 
-std::string groupsText(const Groups& groups) {
-  return groups.binding.empty() ? std::to_string(groups.count) : groups.binding;
-}
-
 // `a, b, c`
 std::string list(const std::vector<std::string>& items) {
   std::string out;
@@ -27,7 +23,7 @@ std::string withOptions(const std::string& head, const std::vector<std::string>&
 
 std::string reduceText(const Spec& spec) {
   std::vector<std::string> options;
-  if (!spec.groups.isOne()) options.push_back("groups = " + groupsText(spec.groups));
+  if (!spec.groups.isOne()) options.push_back("groups = " + spec.groups.text());
   return withOptions(wordOf(kReduceWords, spec.reduce), options);
 }
 
@@ -104,7 +100,7 @@ std::string modulateText(const Spec::Modulate& modulate) {
 
 std::string ropeText(const Spec::Rope& rope) {
   std::vector<std::string> options;
-  if (!rope.groups.isOne()) options.push_back("groups = " + groupsText(rope.groups));
+  if (!rope.groups.isOne()) options.push_back("groups = " + rope.groups.text());
   if (rope.features) options.push_back("features = " + std::to_string(*rope.features));
   return withOptions(wordOf(kRopeWords, std::optional(rope.pairs)), options);
 }
@@ -127,7 +123,7 @@ std::string epsilonText(const Spec& spec) {
 
 std::string preText(const Spec::Pre& pre) {
   std::vector<std::string> options;
-  if (!pre.groups.isOne()) options.push_back("groups = " + groupsText(pre.groups));
+  if (!pre.groups.isOne()) options.push_back("groups = " + pre.groups.text());
   if (pre.epsilon != Spec::Pre{}.epsilon) options.push_back("epsilon = " + numberText(pre.epsilon));
   return withOptions("group_scaling", options);
 }

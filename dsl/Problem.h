@@ -60,6 +60,9 @@ struct Problem {
   /// True if an output needs complete sums over the batch. Infer counts as forward.
   bool needsBatchStatistics() const { return !hasConstantStatistics() && spec->needsBatchStatistics(); }
 
+  /// True if rows that the mask marks as padding are in the outputs, but not in the statistics.
+  bool leavesRowsOut() const { return mask && spec->padding == Padding::LeaveOutOfStatistics; }
+
   /// True if what the affine takes is rounded to the type of the data. A backward takes it as it is.
   bool roundsBeforeAffine() const { return roundsNormalized && !isBackward(entry); }
 

@@ -58,7 +58,6 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "dsl/Problem.h"
@@ -98,42 +97,8 @@ struct ReferenceCall {
 
 /// Returns the values of an input of floating type; null for outputs and the mask. residual_out is an input
 /// of backward.
-inline const std::vector<double>* valuesOf(const ReferenceCall& call, Tensor input) {
-  switch (input) {
-    case kX:
-      return &call.x;
-    case kDy:
-      return &call.dy;
-    case kScale:
-      return &call.scale;
-    case kBias:
-      return &call.bias;
-    case kResidual:
-      return &call.residual;
-    case kResidualOut:
-      return &call.residualOut;
-    case kGate:
-      return &call.gate;
-    case kModScale:
-      return &call.modScale;
-    case kModShift:
-      return &call.modShift;
-    case kDresidualOut:
-      return &call.dresidualOut;
-    case kQuantScale:
-      return &call.quantScale;
-    case kRopeCos:
-      return &call.ropeCos;
-    case kRopeSin:
-      return &call.ropeSin;
-    default:
-      return nullptr;
-  }
-}
-
-inline std::vector<double>* valuesOf(ReferenceCall& call, Tensor input) {
-  return const_cast<std::vector<double>*>(valuesOf(std::as_const(call), input));
-}
+const std::vector<double>* valuesOf(const ReferenceCall&, Tensor input);
+std::vector<double>* valuesOf(ReferenceCall&, Tensor input);
 
 struct ReferenceResult {
   /// By name: `y`, or in its place `codes` and `quant_scale_out`; `dx`, `dscale`, `dbias` (the last two are

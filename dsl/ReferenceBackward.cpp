@@ -22,9 +22,11 @@ Saved read(const Call& call) {
   out.about = saved("batch_mean", 0);
   if (call.problem.hasConstantStatistics()) {
     Applied applied = constantStatistics(call);
-    out.c = std::move(applied.c), out.s = std::move(applied.s),
+    out.c = std::move(applied.c);
+    out.s = std::move(applied.s);
     out.batchScale = std::move(applied.batchScale);
-    out.r = std::move(applied.r), out.shift = std::move(applied.shift);
+    out.r = std::move(applied.r);
+    out.shift = std::move(applied.shift);
     return out;
   }
   out.c = saved("mean", 0);
@@ -45,7 +47,7 @@ Tracked meanOf(const Values& totals, int64_t k, double count) {
 // rows. Then partials do not have it, and behind a stream it is that of the exact h, not of the stored one.
 Tracked energyOf(const Call& call, const Saved& saved, const Values& totals, int64_t k, double count) {
   const Spec& spec = call.spec;
-  const bool sameRows = !call.problem.mask || spec.padding == Padding::Exclude;
+  const bool sameRows = !call.problem.leavesRowsOut();
   const bool follows = sameRows && spec.momentIsOfX0() && !saved.moment.empty();
   if (totals.empty() || (follows && call.problem.entry == Entry::Backward))
     return follows ? saved.s[k] * saved.s[k] * saved.moment[k] : Tracked{};
@@ -89,12 +91,18 @@ Sums sumGradients(const Call& call, const Saved& saved, const Values& x0, const 
     hX0.magnitude += flushedBeforeScale(g[i].value * distance, r.value * factor.value * s);
     x0X0.magnitude += flushedBeforeScale(distance * distance, s * s);
     term.magnitude += flushedBeforeScale(g[i].value * distance, r.value * s);
-    sumH[k].add(h[i]), sumHX0[k].add(hX0), sumX0X0[k].add(x0X0);
+    sumH[k].add(h[i]);
+    sumHX0[k].add(hX0);
+    sumX0X0[k].add(x0X0);
     sums.rows[k] += 1;
-    dscale[feature].add(term), dbias[feature].add(g[i]);
+    dscale[feature].add(term);
+    dbias[feature].add(g[i]);
   });
-  sums.h = totals(sumH), sums.hX0 = totals(sumHX0), sums.x0X0 = totals(sumX0X0);
-  sums.dscale = totals(dscale), sums.dbias = totals(dbias);
+  sums.h = totals(sumH);
+  sums.hX0 = totals(sumHX0);
+  sums.x0X0 = totals(sumX0X0);
+  sums.dscale = totals(dscale);
+  sums.dbias = totals(dbias);
   return sums;
 }
 
@@ -109,7 +117,8 @@ void publishSums(const Call& call, const Sums& sums, Outputs& outputs) {
 
 // Takes the sums of all ranks in place of those of this call.
 void sumPartials(const Call& call, const std::vector<double>& count, Sums& sums) {
-  sums.h = totalOfPartials(call, "gradient"), sums.hX0 = totalOfPartials(call, "gradient_x");
+  sums.h = totalOfPartials(call, "gradient");
+  sums.hX0 = totalOfPartials(call, "gradient_x");
   sums.x0X0 = totalOfPartials(call, "energy");
   const Values rows = totalOfPartials(call, "gradient_rows");
   for (size_t k = 0; k < sums.rows.size(); ++k) sums.rows[k] = rows.empty() ? count[k] : rows[0].value;

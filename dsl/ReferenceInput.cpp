@@ -16,7 +16,7 @@ Tracked inputSum(Tracked a, Tracked b) {
 
 }  // namespace
 
-Values inputOfNorm(const Call& call) {
+Values hOf(const Call& call) {
   const bool stored = call.spec.hasStream() && isBackward(call.problem.entry);
   Values h(call.elements());
   call.forEach([&](int64_t i, int64_t row, int64_t feature, int64_t) {

@@ -2,6 +2,7 @@
 //
 // The sources follow the closed form of Spec.h from left to right:
 //   ReferenceArguments.cpp   the arguments of one call, checked
+//   ReferenceCall.cpp        the coordinates and inputs of an element
 //   ReferenceFunction.cpp    the functions of gates and activations
 //   ReferenceInput.cpp       from x to h, and from the gradient of h to those of its terms
 //   ReferenceStatistics.cpp  u, then mean and q of this batch
@@ -114,6 +115,9 @@ class Call {
   const bool wide_;  ///< statistics are f64
 };
 
+/// Returns the number of elements of a tensor of this shape.
+int64_t elementsOf(TensorShape, const Problem&, const Extents&);
+
 /// Returns the errors of the arguments; empty if they can be evaluated.
 std::vector<Diagnostic> errorsOf(const Problem&, const ReferenceCall&);
 
@@ -129,10 +133,10 @@ struct Function {
   double largestSlope, largestCurvature;
 };
 Function functionAt(Activation, double t);
-/// Returns phi and phi' of the gate at an element.
 struct Gated {
   Tracked value, slope;
 };
+/// Returns phi and phi' of the gate at an element.
 Gated gateAt(const Call&, At);
 
 /// Sums of gradients, one for each element of the output tensors around the norm that the entry writes.
@@ -148,8 +152,8 @@ class Gradients {
   std::map<Tensor, std::vector<Sum>> sums_;
 };
 
-/// Returns h of every element: the input of the norm.
-Values inputOfNorm(const Call&);
+/// Returns h of every element.
+Values hOf(const Call&);
 /// Returns dx from the gradient of h that the norm gives; adds the gradients of what stands before the norm.
 Values inputBackward(const Call&, Values dh, Gradients&);
 

@@ -11,7 +11,7 @@ static constexpr double kComputed = 1.5;
 
 Prepared prepare(const Call& call) {
   Prepared out;
-  out.h = out.u = inputOfNorm(call);
+  out.h = out.u = hOf(call);
   if (!call.spec.pre) return out;
 
   const int64_t width = call.features / call.preGroups;

@@ -8,13 +8,8 @@ std::string code(Enum value) {
   return std::to_string(static_cast<int>(value));
 }
 
-std::string code(const Groups& groups) {
-  return groups.binding.empty() ? std::to_string(groups.count) : groups.binding;
-}
-
 // Returns everything that decides the code of a kernel, and nothing else. A field counts only if its flag is
-// on. Package files hold hashes of this text: append new flags at the end, only if they are on, and never
-// renumber an enumerator.
+// on. Package files hold hashes of this text: append new flags at the end, only if they are on.
 std::string structuralText(const Spec& spec) {
   std::string out = "reduce " + code(spec.reduce);
   const auto add = [&out](const char* key, const std::string& value) {
@@ -23,7 +18,7 @@ std::string structuralText(const Spec& spec) {
     out += " " + value;
   };
   if (spec.perGroup()) {
-    add("groups", code(spec.groups));
+    add("groups", spec.groups.text());
   }
   add("center", code(spec.center));
   add("moment", code(spec.moment));
@@ -43,7 +38,7 @@ std::string structuralText(const Spec& spec) {
   }
   add("affine", std::string(spec.scale ? "s" : "") + (spec.bias ? "b" : ""));
   add("epsilon", code(spec.epsilonMode));
-  if (spec.pre) add("pre", code(spec.pre->groups));
+  if (spec.pre) add("pre", spec.pre->groups.text());
   if (spec.warmup) add("warmup", code(spec.warmup->accumulate));
   add("padding", code(spec.padding));
   if (spec.scaleOffset) add("offset", "on");
@@ -65,7 +60,7 @@ std::string structuralText(const Spec& spec) {
                         (quantize->powerOfTwo ? " power_of_two" : ""));
   }
   if (const auto& rope = spec.rope) {
-    add("rope", code(rope->pairs) + " " + code(rope->groups) +
+    add("rope", code(rope->pairs) + " " + rope->groups.text() +
                     (rope->features ? " " + std::to_string(*rope->features) : ""));
   }
   return out;

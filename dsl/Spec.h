@@ -35,6 +35,9 @@
 
 namespace normc {
 
+// Packages hold hashes of the numbers of these enumerators (structuralHash): append enumerators, never
+// renumber.
+
 /// The elements that one statistic is taken over. `rows` is all rows of all segments.
 enum class Reduce {
   Rows,             ///< one statistic per feature                     (BN, PN)
@@ -107,6 +110,7 @@ struct Groups {
   int64_t count = 1;
   std::string binding;  ///< empty: `count` holds
   bool isOne() const { return binding.empty() && count == 1; }
+  std::string text() const { return binding.empty() ? std::to_string(count) : binding; }
   bool operator==(const Groups&) const = default;
 };
 

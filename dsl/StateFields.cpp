@@ -60,15 +60,18 @@ Has hasOf(const Problem& problem) {
   const bool isDy = spec.activation == Activation::None && types.output == types.data &&
                     !(problem.mask && spec.padding == Padding::Exclude);
   has.ownResidualGradient = has.residualBefore ? !isDx : has.residual && !isDy;
-  has.y = !spec.quantize, has.codes = !has.y;
+  has.y = !spec.quantize;
+  has.codes = !has.y;
   has.quantScale = spec.isQuantizedPer(QuantizePer::Tensor);
   has.quantScaleOut = has.codes && !has.quantScale;
   if (spec.gate) {
-    has.gate = true, has.gateBefore = spec.hasGate(Side::Before);
+    has.gate = true;
+    has.gateBefore = spec.hasGate(Side::Before);
     has.gateShape = shapeOf(spec.gate->per);
   }
   if (spec.modulate) {
-    has.modScale = spec.modulate->scale, has.modShift = spec.modulate->shift;
+    has.modScale = spec.modulate->scale;
+    has.modShift = spec.modulate->shift;
     has.modulationShape = shapeOf(spec.modulate->per);
   }
   has.rope = spec.rope.has_value();

@@ -118,8 +118,8 @@ struct TensorInfo {
   Direction direction;
   bool Has::* needs = nullptr;       ///< null: all norms take it
   std::optional<Tensor> mayBe = {};  ///< for an output: `mayShare`, of norms without `rope`
-  /// Null: `takenBy` holds. Else, where it is true, the tensor enters the statistics: entries that take x
-  /// take it.
+  /// Where this flag is set the tensor enters the statistics, and `takenBy` does not count: entries that take
+  /// x take it. Null: it is never set.
   bool Has::* before = nullptr;
   TensorShape Has::* shapeOf = nullptr;  ///< null: `shape` holds; else the norm decides
 

@@ -1,23 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "dsl/Library.h"
 #include "dsl/Problem.h"
+#include "tests/dsl/SpecText.h"
 
 namespace normc {
 namespace {
-
-Problem problemOf(const std::string& text) {
-  const auto problem = parseProblem(text, findNorm);
-  if (!problem) throw std::runtime_error(normc::text(problem.errors()));
-  return *problem;
-}
-
-std::string errorsOf(const std::string& text) {
-  const auto problem = parseProblem(text, findNorm);
-  return problem ? "" : normc::text(problem.errors());
-}
 
 TEST(Problem, ReadsItsParts) {
   const Problem problem = problemOf("power_norm_released:backward@f16[*x1024]{heads=16,mask,params=f16}");
@@ -137,13 +125,13 @@ TEST(Problem, ListsTheBindingsOfASpec) {
 }
 
 TEST(ProblemErrors, SuggestTheNearestNorm) {
-  EXPECT_EQ(errorsOf("layr_norm:forward@f32[*x1024]"),
+  EXPECT_EQ(problemErrors("layr_norm:forward@f32[*x1024]"),
             "error: there is no norm 'layr_norm'\n"
             "  layr_norm:forward@f32[*x1024]\n"
             "  ^~~~~~~~~\n"
             "  hint: did you mean 'layer_norm'?\n");
   EXPECT_EQ(
-      errorsOf("zzz:forward@f32[*x1024]"),
+      problemErrors("zzz:forward@f32[*x1024]"),
       "error: there is no norm 'zzz'\n"
       "  zzz:forward@f32[*x1024]\n"
       "  ^~~\n"
@@ -158,7 +146,7 @@ TEST(ProblemErrors, SuggestTheNearestNorm) {
 }
 
 TEST(ProblemErrors, AllOfOneTextInOneRun) {
-  EXPECT_EQ(errorsOf("layer_norm:foward@fp32[4x8]{layout=channel_first,msk}"),
+  EXPECT_EQ(problemErrors("layer_norm:foward@fp32[4x8]{layout=channel_first,msk}"),
             "error: 'foward' is no entry\n"
             "  layer_norm:foward@fp32[4x8]{layout=channel_first,msk}\n"
             "             ^~~~~~\n"
@@ -184,54 +172,54 @@ TEST(ProblemErrors, AllOfOneTextInOneRun) {
 TEST(ProblemErrors, ShowTheFormWhereTheTextHasNone) {
   const std::string form =
       "  hint: a problem reads NORM:ENTRY@DTYPE[SHAPE]{OPTIONS}, e.g. layer_norm:forward@f32[*x1024]\n";
-  EXPECT_EQ(errorsOf(""), "error: expected the name of a norm, found the end\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm"),
+  EXPECT_EQ(problemErrors(""), "error: expected the name of a norm, found the end\n" + form);
+  EXPECT_EQ(problemErrors("layer_norm"),
             "error: expected ':', found the end\n  layer_norm\n            ^\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm:forward f32"),
+  EXPECT_EQ(problemErrors("layer_norm:forward f32"),
             "error: expected '@', found ' '\n  layer_norm:forward f32\n                    ^\n" + form);
   EXPECT_EQ(
-      errorsOf("layer_norm:forward@f32"),
+      problemErrors("layer_norm:forward@f32"),
       "error: expected '[', found the end\n  layer_norm:forward@f32\n                        ^\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x"),
             "error: expected '*' or a number, found the end\n  layer_norm:forward@f32[*x\n" +
                 std::string(27, ' ') + "^\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*,8]"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*,8]"),
             "error: expected 'x' or ']', found ','\n  layer_norm:forward@f32[*,8]\n" + std::string(26, ' ') +
                 "^\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x8]{"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x8]{"),
             "error: expected an option, found the end\n  layer_norm:forward@f32[*x8]{\n" +
                 std::string(30, ' ') + "^\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x8]{mask"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x8]{mask"),
             "error: expected ',' or '}', found the end\n  layer_norm:forward@f32[*x8]{mask\n" +
                 std::string(34, ' ') + "^\n" + form);
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x8]x"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x8]x"),
             "error: expected the end, found 'x'\n  layer_norm:forward@f32[*x8]x\n" + std::string(29, ' ') +
                 "^\n" + form);
 }
 
 TEST(ProblemErrors, P1_RowsStayOpenAndFeaturesAreOneOrMore) {
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x0]"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x0]"),
             "error: the number of features is 0 [P1]\n"
             "  layer_norm:forward@f32[*x0]\n"
             "                           ^\n"
             "  hint: use 1 or more, or * for any\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x99999999999999999999]"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x99999999999999999999]"),
             "error: '99999999999999999999' is too large [P1]\n"
             "  layer_norm:forward@f32[*x99999999999999999999]\n"
             "                           ^~~~~~~~~~~~~~~~~~~~\n"
             "  hint: use at most 2^40\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x1099511627777]"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x1099511627777]"),
             "error: the number of features is 1099511627777 [P1]\n"
             "  layer_norm:forward@f32[*x1099511627777]\n"
             "                           ^~~~~~~~~~~~~\n"
             "  hint: use at most 2^40, or * for any\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x1099511627776]"), "");
-  EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x64x*]"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x1099511627776]"), "");
+  EXPECT_EQ(problemErrors("instance_norm:forward@f32[*x64x*]"),
             "error: the number of rows stays open, not '64' [P1]\n"
             "  instance_norm:forward@f32[*x64x*]\n"
             "                              ^~\n"
             "  hint: write '*'; the features stand in the middle only with {layout=channels_first}\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*]"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*]"),
             "error: a shape has two or three dimensions, not 1 [P1]\n"
             "  layer_norm:forward@f32[*]\n"
             "                         ^\n"
@@ -239,35 +227,35 @@ TEST(ProblemErrors, P1_RowsStayOpenAndFeaturesAreOneOrMore) {
 }
 
 TEST(ProblemErrors, P1_SaysWhereTheFeaturesStand) {
-  EXPECT_EQ(errorsOf("instance_norm:backward@f32[*x*x64]{layout=channels_first}"),
+  EXPECT_EQ(problemErrors("instance_norm:backward@f32[*x*x64]{layout=channels_first}"),
             "error: the number of rows stays open, not '64' [P1]\n"
             "  instance_norm:backward@f32[*x*x64]{layout=channels_first}\n"
             "                                 ^~\n"
             "  hint: with channels_first the features stand in the middle: [*x64x*]\n");
   for (const char* shape : {"[*x32x64]", "[8x64x*]"})
-    EXPECT_TRUE(errorsOf("instance_norm:infer@f32" + std::string(shape) + "{layout=channels_first}")
+    EXPECT_TRUE(problemErrors("instance_norm:infer@f32" + std::string(shape) + "{layout=channels_first}")
                     .ends_with("  hint: write '*'\n"))
         << shape;
 }
 
 TEST(ProblemErrors, P2_SegmentsNeedThreeDimensions) {
-  EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x64]"),
+  EXPECT_EQ(problemErrors("instance_norm:forward@f32[*x64]"),
             "error: 'instance_norm' has 'reduce segment' and needs three dimensions [P2]\n"
             "  instance_norm:forward@f32[*x64]\n"
             "                            ^~~~\n"
             "  hint: write segments x rows x features, e.g. [*x*x64]\n");
-  EXPECT_EQ(errorsOf("instance_norm:forward@f32[*x*x64]"), "");
+  EXPECT_EQ(problemErrors("instance_norm:forward@f32[*x*x64]"), "");
 }
 
 TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoScaledGroups) {
-  EXPECT_EQ(errorsOf("batch_norm:forward@f32[*x64]{layout=channels_first}"),
+  EXPECT_EQ(problemErrors("batch_norm:forward@f32[*x64]{layout=channels_first}"),
             "error: layout=channels_first needs three dimensions, not 2 [P3]\n"
             "  batch_norm:forward@f32[*x64]{layout=channels_first}\n"
             "                         ^~~~\n"
             "  hint: write segments x features x rows, e.g. [*x64x*]\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64x*]{layout=channels_first}"), "");
-  EXPECT_EQ(errorsOf("group_norm:backward@bf16[*x*x*]{layout=channels_first,groups=4,mask}"), "");
-  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x64x*]{layout=channels_first}"), "");
+  EXPECT_EQ(problemErrors("group_norm:backward@bf16[*x*x*]{layout=channels_first,groups=4,mask}"), "");
+  EXPECT_EQ(problemErrors("power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}"),
             "error: layout=channels_first does not go with the 'pre' of 'power_norm_released' [P3]\n"
             "  power_norm_released:forward@f32[*x64x*]{layout=channels_first,heads=2}\n"
             "                                                 ^~~~~~~~~~~~~~\n"
@@ -275,7 +263,7 @@ TEST(ProblemErrors, P3_ChannelsFirstNeedsThreeDimensionsAndNoScaledGroups) {
 }
 
 TEST(ProblemErrors, AnUnknownLayoutIsTheOnlyErrorOfItsShape) {
-  EXPECT_EQ(errorsOf("batch_norm:forward@f32[*x64x*]{layout=nchw}"),
+  EXPECT_EQ(problemErrors("batch_norm:forward@f32[*x64x*]{layout=nchw}"),
             "error: 'nchw' is no layout\n"
             "  batch_norm:forward@f32[*x64x*]{layout=nchw}\n"
             "                                        ^~~~\n"
@@ -283,22 +271,22 @@ TEST(ProblemErrors, AnUnknownLayoutIsTheOnlyErrorOfItsShape) {
 }
 
 TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
-  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64]"),
+  EXPECT_EQ(problemErrors("power_norm_released:forward@f32[*x64]"),
             "error: 'power_norm_released' needs the number of its groups 'heads' [P4]\n"
             "  power_norm_released:forward@f32[*x64]\n"
             "  ^~~~~~~~~~~~~~~~~~~\n"
             "  hint: add it in braces, e.g. {heads=8}\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{heads=4}"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x64]{heads=4}"),
             "error: 'layer_norm' has no option 'heads' [P4]\n"
             "  layer_norm:forward@f32[*x64]{heads=4}\n"
             "                               ^~~~~\n"
             "  hint: the options are layout, mask, params, round, stream or y\n");
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=0}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x64]{groups=0}"),
             "error: groups is 0 [P4]\n"
             "  group_norm:forward@f32[*x64]{groups=0}\n"
             "                                      ^\n"
             "  hint: use a whole number of 1 or more\n");
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=many}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x64]{groups=many}"),
             "error: 'many' is no number [P4]\n"
             "  group_norm:forward@f32[*x64]{groups=many}\n"
             "                                      ^~~~\n"
@@ -306,7 +294,7 @@ TEST(ProblemErrors, P4_BindingsAreThoseOfTheNorm) {
 }
 
 TEST(ProblemErrors, P4_NamesTheBindingThatIsMissing) {
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{G=8}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x64]{G=8}"),
             "error: 'group_norm' has no option 'G' [P4]\n"
             "  group_norm:forward@f32[*x64]{G=8}\n"
             "                               ^\n"
@@ -318,37 +306,38 @@ TEST(ProblemErrors, P4_NamesTheBindingThatIsMissing) {
        "the options are groups, layout, mask, params, round, stream or y"},
   };
   for (const auto& [problem, hint] : hints)
-    EXPECT_TRUE(errorsOf(problem).ends_with("  hint: " + std::string(hint) + "\n")) << errorsOf(problem);
+    EXPECT_TRUE(problemErrors(problem).ends_with("  hint: " + std::string(hint) + "\n"))
+        << problemErrors(problem);
 }
 
 TEST(ProblemErrors, P4_NumbersOfTheNormAreNoOptions) {
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{epsilon=1e-6}"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x64]{epsilon=1e-6}"),
             "error: 'layer_norm' has no option 'epsilon' [P4]\n"
             "  layer_norm:forward@f32[*x64]{epsilon=1e-6}\n"
             "                               ^~~~~~~\n"
             "  hint: epsilon is a number of the norm, no part of a problem: --number epsilon=1e-6 of run and "
             "explain, or request.numbers\n");
   for (const char* option : {"decay=0.9", "epsilon=+1e-6", "epsilon=.5"})
-    EXPECT_TRUE(errorsOf("batch_norm:forward@f32[*x64]{" + std::string(option) + "}")
+    EXPECT_TRUE(problemErrors("batch_norm:forward@f32[*x64]{" + std::string(option) + "}")
                     .ends_with("no part of a problem: --number " + std::string(option) +
                                " of run and explain, or request.numbers\n"))
         << option;
   EXPECT_TRUE(
-      errorsOf("layer_norm:forward@f32[*x64]{epsilon}")
+      problemErrors("layer_norm:forward@f32[*x64]{epsilon}")
           .ends_with("no part of a problem: --number epsilon=... of run and explain, or request.numbers\n"));
-  EXPECT_TRUE(errorsOf("layer_norm:forward@f32[*x64]{decay=0.9}")
+  EXPECT_TRUE(problemErrors("layer_norm:forward@f32[*x64]{decay=0.9}")
                   .ends_with("  hint: the options are layout, mask, params, round, stream or y\n"));
-  EXPECT_TRUE(errorsOf("group_norm:forward@f32[*x64]{groups=0.5}")
+  EXPECT_TRUE(problemErrors("group_norm:forward@f32[*x64]{groups=0.5}")
                   .ends_with("  hint: use a whole number of 1 or more\n"));
 }
 
 TEST(ProblemErrors, P4_ABindingIsAtMost2To40) {
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x*]{groups=1099511627777}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x*]{groups=1099511627777}"),
             "error: groups is 1099511627777 [P4]\n"
             "  group_norm:forward@f32[*x*]{groups=1099511627777}\n"
             "                                     ^~~~~~~~~~~~~\n"
             "  hint: use at most 2^40: there are no more groups than features\n");
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=99999999999999999999}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x64]{groups=99999999999999999999}"),
             "error: '99999999999999999999' is too large [P4]\n"
             "  group_norm:forward@f32[*x64]{groups=99999999999999999999}\n"
             "                                      ^~~~~~~~~~~~~~~~~~~~\n"
@@ -368,12 +357,12 @@ TEST(ProblemErrors, P5_GroupsOfTheTextAreAtMost2To40) {
 }
 
 TEST(ProblemErrors, P5_GroupsDivideTheFeatures) {
-  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x64]{heads=6}"),
+  EXPECT_EQ(problemErrors("power_norm_released:forward@f32[*x64]{heads=6}"),
             "error: 64 features do not divide into 6 groups (pre of 'power_norm_released') [P5]\n"
             "  power_norm_released:forward@f32[*x64]{heads=6}\n"
             "                                              ^\n"
             "  hint: the number of groups has to divide the number of features\n");
-  EXPECT_EQ(errorsOf("power_norm_released:forward@f32[*x*]{heads=6}"), "");
+  EXPECT_EQ(problemErrors("power_norm_released:forward@f32[*x*]{heads=6}"), "");
 }
 
 TEST(ProblemErrors, P5_PointsAtABindingWhateverItsName) {
@@ -404,17 +393,17 @@ TEST(ProblemErrors, P5_HoldsForGroupsOfTheTextToo) {
 }
 
 TEST(ProblemErrors, P6_ParametersHaveTheTypeOfTheDataOrF32) {
-  EXPECT_EQ(errorsOf("layer_norm:forward@f16[*x64]{params=bf16}"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f16[*x64]{params=bf16}"),
             "error: params=bf16 does not go with data of f16 [P6]\n"
             "  layer_norm:forward@f16[*x64]{params=bf16}\n"
             "                                      ^~~~\n"
             "  hint: use f32 or f16\n");
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{params=f64}"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x64]{params=f64}"),
             "error: params=f64 does not go with data of f32 [P6]\n"
             "  layer_norm:forward@f32[*x64]{params=f64}\n"
             "                                      ^~~\n"
             "  hint: with f32 data the parameters are f32: leave it out\n");
-  EXPECT_EQ(errorsOf("group_scaling:forward@f16[*x64]{groups=2,params=f16}"),
+  EXPECT_EQ(problemErrors("group_scaling:forward@f16[*x64]{groups=2,params=f16}"),
             "error: params=f16, but 'group_scaling' has no parameters [P6]\n"
             "  group_scaling:forward@f16[*x64]{groups=2,params=f16}\n"
             "                                                  ^~~\n"
@@ -422,7 +411,7 @@ TEST(ProblemErrors, P6_ParametersHaveTheTypeOfTheDataOrF32) {
 }
 
 TEST(ProblemErrors, P7_AnOptionStandsOnce) {
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups=2,groups=4}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x64]{groups=2,groups=4}"),
             "error: the option 'groups' stands twice [P7]\n"
             "  group_norm:forward@f32[*x64]{groups=2,groups=4}\n"
             "                                        ^~~~~~\n"
@@ -431,7 +420,7 @@ TEST(ProblemErrors, P7_AnOptionStandsOnce) {
 
 TEST(ProblemErrors, P9_TheGradientOfInferNeedsAState) {
   EXPECT_EQ(
-      errorsOf("layer_norm:infer_backward@f32[*x64]"),
+      problemErrors("layer_norm:infer_backward@f32[*x64]"),
       "error: 'layer_norm' has no state, and 'infer_backward' is the gradient of an infer that uses one "
       "[P9]\n"
       "  layer_norm:infer_backward@f32[*x64]\n"
@@ -483,7 +472,7 @@ TEST(ProblemErrors, P8_NumbersAreNormalInF32) {
 
 TEST(ProblemErrors, P11_WhatBelongsToASegmentNeedsThreeDimensions) {
   EXPECT_EQ(
-      errorsOf("adaptive_layer_norm:forward@f32[*x64]"),
+      problemErrors("adaptive_layer_norm:forward@f32[*x64]"),
       "error: 'adaptive_layer_norm' has a 'modulate' for each segment and needs three dimensions [P11]\n"
       "  adaptive_layer_norm:forward@f32[*x64]\n"
       "                                  ^~~~\n"
@@ -511,12 +500,12 @@ TEST(ProblemErrors, P8_HoldsForTheOffsetOfAModulation) {
 }
 
 TEST(ProblemErrors, OptionsHaveValuesOrNone) {
-  EXPECT_EQ(errorsOf("layer_norm:forward@f32[*x64]{mask=1}"),
+  EXPECT_EQ(problemErrors("layer_norm:forward@f32[*x64]{mask=1}"),
             "error: 'mask' takes no value\n"
             "  layer_norm:forward@f32[*x64]{mask=1}\n"
             "                               ^~~~~~\n"
             "  hint: write 'mask' alone, or leave it out for no mask\n");
-  EXPECT_EQ(errorsOf("group_norm:forward@f32[*x64]{groups}"),
+  EXPECT_EQ(problemErrors("group_norm:forward@f32[*x64]{groups}"),
             "error: 'groups' needs a value\n"
             "  group_norm:forward@f32[*x64]{groups}\n"
             "                               ^~~~~~\n"

@@ -2,25 +2,13 @@
 // P15), and of x0 before the affine (P16).
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "dsl/Library.h"
 #include "dsl/Problem.h"
 #include "dsl/StateFields.h"
+#include "tests/dsl/SpecText.h"
 
 namespace normc {
 namespace {
-
-Problem problemOf(const std::string& text) {
-  const auto problem = parseProblem(text, findNorm);
-  if (!problem) throw std::runtime_error(normc::text(problem.errors()));
-  return *problem;
-}
-
-std::string errorsOf(const std::string& text) {
-  const auto problem = parseProblem(text, findNorm);
-  return problem ? "" : normc::text(problem.errors());
-}
 
 TEST(Problem, YHasATypeOfItsOwn) {
   const Problem problem = problemOf("rms_norm:forward@f32[*x64]{y=bf16}");
@@ -66,7 +54,7 @@ TEST(Problem, CodesHaveTheTypesOfTheirNorm) {
 }
 
 TEST(ProblemErrors, ATypeOfYIsFloating) {
-  EXPECT_EQ(errorsOf("rms_norm:forward@f32[*x64]{y=half}"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@f32[*x64]{y=half}"),
             "error: 'half' is no dtype\n"
             "  rms_norm:forward@f32[*x64]{y=half}\n"
             "                               ^~~~\n"
@@ -74,22 +62,22 @@ TEST(ProblemErrors, ATypeOfYIsFloating) {
   const std::string codes =
       "  hint: 8-bit codes are declared in the norm; the type here is of a tensor of numbers: "
       "write 'quantize int8' or 'quantize e4m3' as a clause\n";
-  EXPECT_EQ(errorsOf("rms_norm:forward@f32[*x64]{y=int8}"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@f32[*x64]{y=int8}"),
             "error: 'int8' is no dtype\n"
             "  rms_norm:forward@f32[*x64]{y=int8}\n"
             "                               ^~~~\n" +
                 codes);
-  EXPECT_EQ(errorsOf("rms_norm:forward@fp8[*x64]"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@fp8[*x64]"),
             "error: 'fp8' is no dtype\n"
             "  rms_norm:forward@fp8[*x64]\n"
             "                   ^~~\n" +
                 codes);
-  EXPECT_EQ(errorsOf("rms_norm:forward@f32[*x64]{y}"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@f32[*x64]{y}"),
             "error: 'y' needs a value\n"
             "  rms_norm:forward@f32[*x64]{y}\n"
             "                             ^\n"
             "  hint: write 'y=...'\n");
-  EXPECT_EQ(errorsOf("rms_norm:forward@f32[*x64]{y=f16,y=f16}"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@f32[*x64]{y=f16,y=f16}"),
             "error: the option 'y' stands twice [P7]\n"
             "  rms_norm:forward@f32[*x64]{y=f16,y=f16}\n"
             "                                   ^\n"
@@ -97,15 +85,16 @@ TEST(ProblemErrors, ATypeOfYIsFloating) {
 }
 
 TEST(ProblemErrors, P12_BlocksOfCodesDivideTheFeaturesAndLieTogether) {
-  EXPECT_EQ(errorsOf("rms_norm_residual_e4m3_block:forward@bf16[*x320]"),
+  EXPECT_EQ(problemErrors("rms_norm_residual_e4m3_block:forward@bf16[*x320]"),
             "error: 320 features do not divide into blocks of 128 ('quantize' of "
             "'rms_norm_residual_e4m3_block') [P12]\n"
             "  rms_norm_residual_e4m3_block:forward@bf16[*x320]\n"
             "                                              ^~~\n"
             "  hint: use a multiple of 128, or another 'size'\n");
   for (const char* features : {"128", "4096", "*"})
-    EXPECT_EQ(errorsOf(std::string("rms_norm_residual_e4m3_block:forward@bf16[*x") + features + "]"), "");
-  EXPECT_EQ(errorsOf("rms_norm_residual_int8:forward@bf16[*x64x*]{layout=channels_first}"),
+    EXPECT_EQ(problemErrors(std::string("rms_norm_residual_e4m3_block:forward@bf16[*x") + features + "]"),
+              "");
+  EXPECT_EQ(problemErrors("rms_norm_residual_int8:forward@bf16[*x64x*]{layout=channels_first}"),
             "error: layout=channels_first does not go with the 'quantize' per row of "
             "'rms_norm_residual_int8' [P12]\n"
             "  rms_norm_residual_int8:forward@bf16[*x64x*]{layout=channels_first}\n"
@@ -137,7 +126,7 @@ TEST(ProblemErrors, P12_BlocksOfCodesDivideTheFeaturesAndLieTogether) {
 }
 
 TEST(ProblemErrors, P13_CodesHaveNoTypeOfY) {
-  EXPECT_EQ(errorsOf("rms_norm_residual_int8:forward@bf16[*x64]{y=f16}"),
+  EXPECT_EQ(problemErrors("rms_norm_residual_int8:forward@bf16[*x64]{y=f16}"),
             "error: y=f16, but 'rms_norm_residual_int8' has codes in place of y [P13]\n"
             "  rms_norm_residual_int8:forward@bf16[*x64]{y=f16}\n"
             "                                              ^~~\n"
@@ -145,7 +134,7 @@ TEST(ProblemErrors, P13_CodesHaveNoTypeOfY) {
 }
 
 TEST(ProblemErrors, P13_DataInF64HaveNoOutputOf16Bits) {
-  EXPECT_EQ(errorsOf("rms_norm:forward@f64[*x64]{y=f16}"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@f64[*x64]{y=f16}"),
             "error: y=f16 does not go with data of f64 [P13]\n"
             "  rms_norm:forward@f64[*x64]{y=f16}\n"
             "                               ^~~\n"
@@ -154,20 +143,20 @@ TEST(ProblemErrors, P13_DataInF64HaveNoOutputOf16Bits) {
 
 TEST(ProblemErrors, P15_AStreamNeedsAResidualInFront) {
   EXPECT_EQ(
-      errorsOf("rms_norm:forward@bf16[*x64]{stream=f32}"),
+      problemErrors("rms_norm:forward@bf16[*x64]{stream=f32}"),
       "error: stream=f32, but 'rms_norm' has no residual in front of it [P15]\n"
       "  rms_norm:forward@bf16[*x64]{stream=f32}\n"
       "                                     ^~~\n"
       "  hint: it is the type of that residual and of what is passed on of it: add 'residual before' to "
       "the norm, or leave it out\n");
   EXPECT_EQ(
-      errorsOf("gemma_sandwich:forward@bf16[*x64]{stream=f32}"),
+      problemErrors("gemma_sandwich:forward@bf16[*x64]{stream=f32}"),
       "error: stream=f32, but 'gemma_sandwich' has no residual in front of it [P15]\n"
       "  gemma_sandwich:forward@bf16[*x64]{stream=f32}\n"
       "                                           ^~~\n"
       "  hint: it is the type of that residual and of what is passed on of it: add 'residual before' to "
       "the norm, or leave it out\n");
-  EXPECT_EQ(errorsOf("rms_norm_residual:forward@bf16[*x64]{stream=float}"),
+  EXPECT_EQ(problemErrors("rms_norm_residual:forward@bf16[*x64]{stream=float}"),
             "error: 'float' is no dtype\n"
             "  rms_norm_residual:forward@bf16[*x64]{stream=float}\n"
             "                                              ^~~~~\n"
@@ -184,7 +173,7 @@ TEST(Problem, ForwardAndInferRoundBeforeTheAffine) {
 }
 
 TEST(ProblemErrors, ARoundingIsOfTheNormalizedValue) {
-  EXPECT_EQ(errorsOf("rms_norm:forward@bf16[*x64]{round=bf16}"),
+  EXPECT_EQ(problemErrors("rms_norm:forward@bf16[*x64]{round=bf16}"),
             "error: 'bf16' is no rounding\n"
             "  rms_norm:forward@bf16[*x64]{round=bf16}\n"
             "                                    ^~~~\n"
@@ -193,17 +182,17 @@ TEST(ProblemErrors, ARoundingIsOfTheNormalizedValue) {
 
 TEST(ProblemErrors, P16_ARoundingChangesTheOutput) {
   EXPECT_EQ(
-      errorsOf("rms_norm:forward@f32[*x64]{round=normalized}"),
+      problemErrors("rms_norm:forward@f32[*x64]{round=normalized}"),
       "error: round=normalized changes nothing with data of f32 [P16]\n"
       "  rms_norm:forward@f32[*x64]{round=normalized}\n"
       "                                   ^~~~~~~~~~\n"
       "  hint: the type of the data is that of the statistics: leave it out, or use data of bf16 or f16\n");
-  EXPECT_EQ(errorsOf("l2_norm:forward@bf16[*x64]{round=normalized}"),
+  EXPECT_EQ(problemErrors("l2_norm:forward@bf16[*x64]{round=normalized}"),
             "error: round=normalized needs an affine, and 'l2_norm' has none [P16]\n"
             "  l2_norm:forward@bf16[*x64]{round=normalized}\n"
             "                                   ^~~~~~~~~~\n"
             "  hint: it rounds what the affine takes: leave it out\n");
-  EXPECT_EQ(errorsOf("batch_norm:forward@bf16[*x64]{round=normalized}"),
+  EXPECT_EQ(problemErrors("batch_norm:forward@bf16[*x64]{round=normalized}"),
             "error: round=normalized needs 'reduce features', and 'batch_norm' has 'reduce rows' [P16]\n"
             "  batch_norm:forward@bf16[*x64]{round=normalized}\n"
             "                                      ^~~~~~~~~~\n"
@@ -211,7 +200,7 @@ TEST(ProblemErrors, P16_ARoundingChangesTheOutput) {
 }
 
 TEST(ProblemErrors, P15_DataInF64HaveNoStreamOf16Bits) {
-  EXPECT_EQ(errorsOf("rms_norm_residual:forward@f64[*x64]{stream=bf16}"),
+  EXPECT_EQ(problemErrors("rms_norm_residual:forward@f64[*x64]{stream=bf16}"),
             "error: stream=bf16 does not go with data of f64 [P15]\n"
             "  rms_norm_residual:forward@f64[*x64]{stream=bf16}\n"
             "                                             ^~~~\n"

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Extents kTwoByTwo{1, 2, 2};
 
-TEST(ReferenceByHand, BatchNorm) {
+TEST(ReferenceByHand, BatchNormNormalizesEachFeature) {
   Spec spec = batchNorm();
   spec.epsilon = 3;
   Layer layer(spec, kTwoByTwo);
@@ -32,7 +32,7 @@ TEST(ReferenceByHand, BatchNorm) {
   expectNear(values(backward, "dbias"), {3, 6});
 }
 
-TEST(ReferenceByHand, LayerNorm) {
+TEST(ReferenceByHand, LayerNormNormalizesEachRow) {
   Spec spec = layerNorm();
   spec.epsilon = 3;
   Layer layer(spec, kTwoByTwo);
@@ -51,7 +51,7 @@ TEST(ReferenceByHand, LayerNorm) {
   expectNear(values(backward, "dbias"), {2, 2});
 }
 
-TEST(ReferenceByHand, RmsNorm) {
+TEST(ReferenceByHand, RmsNormDividesByTheRootMeanSquare) {
   Spec spec = rmsNorm();
   spec.epsilon = 3.5;
   Layer layer(spec, kTwoByTwo);
@@ -69,7 +69,7 @@ TEST(ReferenceByHand, RmsNorm) {
   EXPECT_TRUE(values(backward, "dbias").empty());
 }
 
-TEST(ReferenceByHand, RmsNormWithAnOffset) {
+TEST(ReferenceByHand, AnOffsetIsAddedToTheScaleOfRmsNorm) {
   Spec spec = rmsNorm();
   spec.epsilon = 3.5;
   spec.scaleOffset = 1;
@@ -82,7 +82,7 @@ TEST(ReferenceByHand, RmsNormWithAnOffset) {
   expectNear(values(backward, "dscale"), {4 * 0.75 + 2 * 0.5, 1 * 1 + 0});
 }
 
-TEST(ReferenceByHand, LayerNormAndRelu) {
+TEST(ReferenceByHand, ReluEndsALayerNorm) {
   Spec spec = layerNorm();
   spec.epsilon = 3;
   spec.activation = Activation::Relu;
@@ -99,7 +99,7 @@ TEST(ReferenceByHand, LayerNormAndRelu) {
   expectNear(values(backward, "dbias"), {0, 2});
 }
 
-TEST(ReferenceByHand, BatchNormAndSigmoid) {
+TEST(ReferenceByHand, SigmoidEndsABatchNorm) {
   Spec spec = batchNorm();
   spec.epsilon = 3;
   spec.bias = false;
@@ -115,7 +115,7 @@ TEST(ReferenceByHand, BatchNormAndSigmoid) {
   expectNear(values(backward, "dscale"), {1.5});
 }
 
-TEST(ReferenceByHand, PowerNormV) {
+TEST(ReferenceByHand, PowerNormVDividesByTheMomentOfTheBatch) {
   Spec spec = powerNormV();
   spec.epsilon = 4;
   Layer layer(spec, {1, 2, 1});
@@ -135,7 +135,7 @@ TEST(ReferenceByHand, PowerNormV) {
   expectNear(values(backward, "dbias"), {2});
 }
 
-TEST(ReferenceByHand, PowerNormOverTwoSteps) {
+TEST(ReferenceByHand, PowerNormDividesByTheMomentBeforeTheStep) {
   Spec spec = powerNorm();
   spec.epsilon = 0;
   spec.running->decay = 0.5;
@@ -170,7 +170,7 @@ TEST(ReferenceByHand, PowerNormOverTwoSteps) {
   expectNear(values(layer.infer({3, 6}), "y"), {2 * std::sqrt(3), 4 * std::sqrt(3)});
 }
 
-TEST(ReferenceByHand, ReleasedPowerNormInOneWarmStep) {
+TEST(ReferenceByHand, ReleasedPowerNormDividesByTheBatchInAWarmStep) {
   Spec spec = powerNormReleased(4);
   spec.pre->groups.count = 1;
   spec.pre->epsilon = 1e-300;
@@ -201,7 +201,7 @@ TEST(ReferenceByHand, ReleasedPowerNormInOneWarmStep) {
   expectNear(values(backward, "state.nu"), {0.5 * (1 - 0.1 * 1.36 / 1.8) + 0.1 * u00 * s0, 0});
 }
 
-TEST(ReferenceByHand, BatchRenorm) {
+TEST(ReferenceByHand, BatchRenormCorrectsByTheRunningStatistics) {
   Spec spec = batchRenorm();
   spec.epsilon = 3;
   Layer layer(spec, {1, 2, 1});

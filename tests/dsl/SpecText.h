@@ -1,12 +1,14 @@
-// Short ways from a text to a spec or to the errors it gives.
+// Short ways from a text to a spec or a problem, or to the errors it gives.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "dsl/Library.h"
+#include "dsl/Problem.h"
 
 namespace normc {
 
@@ -42,6 +44,19 @@ inline std::string norm(const std::vector<std::string>& clauses) {
   std::string out = "norm n {\n";
   for (const std::string& clause : clauses) out += "  " + clause + "\n";
   return out + "}\n";
+}
+
+/// The problem of a legal text, of a built-in norm.
+inline Problem problemOf(const std::string& text) {
+  const auto problem = parseProblem(text, findNorm);
+  if (!problem) throw std::runtime_error(normc::text(problem.errors()));
+  return *problem;
+}
+
+/// All errors of the text of a problem; empty where it is legal.
+inline std::string problemErrors(const std::string& text) {
+  const auto problem = parseProblem(text, findNorm);
+  return problem ? "" : normc::text(problem.errors());
 }
 
 }  // namespace normc

@@ -1,8 +1,6 @@
 // State and saved statistics of built-in norms, and of mixes that have fields no built-in one has.
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "dsl/Library.h"
 #include "dsl/Print.h"
 #include "dsl/StateFields.h"
@@ -29,11 +27,6 @@ std::string textOf(const std::vector<Field>& fields) {
   return out;
 }
 
-Problem problemOf(const std::string& text) {
-  const auto problem = parseProblem(text, findNorm);
-  if (!problem) throw std::runtime_error(normc::text(problem.errors()));
-  return *problem;
-}
 std::string stateOf(const std::string& problem) { return textOf(stateFields(problemOf(problem))); }
 std::string savedOf(const std::string& problem) { return textOf(savedFields(problemOf(problem))); }
 
