@@ -138,12 +138,14 @@ PassPtr expandBF16(bool instruction, int64_t whole) {
           continue;
         }
         bits.replaceAllUsesWith(toBF16(l, rounded.getIn()));
-        bits.erase(), rounded.erase();
+        bits.erase();
+        rounded.erase();
       } else if (getElementTypeOrSelf(bits.getType()).isBF16()) {
         auto widened = cast<arith::ExtFOp>(*bits->user_begin());
         Value f32 = fromBF16(l, bits.getIn(), whole && lanesOf(bits) == whole);
         widened.replaceAllUsesWith(l.convert(f32, getElementTypeOrSelf(widened.getType())));
-        widened.erase(), bits.erase();
+        widened.erase();
+        bits.erase();
       }
     }
   });

@@ -153,7 +153,10 @@ Value PairLowering::ofPairs(TensorOp t, const Coordinates& at, int64_t lanes, Va
     const Value pairs = f_.load(t, addressOf(place.pair), lanes / 2, {});
     SmallVector<int64_t> order(lanes);
     SmallVector<bool> firsts(lanes);
-    for (int64_t i = 0; i < lanes; ++i) order[i] = i / 2, firsts[i] = i % 2 == 0;
+    for (int64_t i = 0; i < lanes; ++i) {
+      order[i] = i / 2;
+      firsts[i] = i % 2 == 0;
+    }
     const Value value = vector::ShuffleOp::create(l_.b, l_.loc, pairs, pairs, order);
     auto type = VectorType::get({lanes}, l_.b.getI1Type());
     const Value first = arith::ConstantOp::create(l_.b, l_.loc, DenseElementsAttr::get(type, firsts));

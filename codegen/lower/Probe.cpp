@@ -152,7 +152,8 @@ Value SlabLowering::probeValid(ProbeOp op, const Coordinates& at) {
     Values values;
     for (auto [i, place] : llvm::enumerate(places)) {
       Coordinates c = at;
-      c.segment = place.segment, c.row = place.row;
+      c.segment = place.segment;
+      c.row = place.row;
       c.feature = probedFeature(at, l_.index(i), probedRows_);
       values.push_back(probed(op, c));
     }

@@ -78,8 +78,8 @@ class SlabLowering {
   /// all rows between them in cache, so that data that drift are sampled all over; the rows after each of
   /// these follow.
   mlir::Value headUnit(mlir::Value n, int64_t head);
-  /// Returns how many rows the head of a task has: `head`, and all rounds of them if the task is the only
-  /// one. The errors of several tasks are not the largest together.
+  /// Returns the number of rows in the head. A phase with one task takes headRounds_ times as many: the error
+  /// of its sums is that of one estimate, while several tasks do not have their largest errors together.
   mlir::Value headLimit(int64_t head);
   /// Returns one past the last valid row of the head in [begin, end) in that order; `end` if there are fewer.
   mlir::Value headEnd(mlir::Value begin, mlir::Value end, int64_t head);

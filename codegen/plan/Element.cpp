@@ -18,7 +18,10 @@ Parts::Parts(KernelBuilder& k) : k_(k) {
     is(Part::ModOffset, k.numberOfTask("mod_offset"));
   }
   if (spec.modulate && spec.modulate->shift) argument(Part::ModShift, "mod_shift");
-  if (spec.rope) argument(Part::RopeCos, "rope_cos"), argument(Part::RopeSin, "rope_sin");
+  if (spec.rope) {
+    argument(Part::RopeCos, "rope_cos");
+    argument(Part::RopeSin, "rope_sin");
+  }
   if (!spec.hasStream() || !isBackward(k.problem().entry)) return;
   argument(Part::ResidualOut, "residual_out");
   argument(Part::DresidualOut, "dresidual_out");
@@ -72,7 +75,8 @@ Num Element::ofMate(Part part) {
 Element& Element::mate() {
   if (!mate_) {
     ownMate_ = std::make_unique<Element>(k_, parts_, region_);
-    mate_ = ownMate_.get(), mate_->mate_ = this;
+    mate_ = ownMate_.get();
+    mate_->mate_ = this;
     if (k_.spec().rope->features)
       isTurned_ = mate_->isTurned_ = {&k_, region_.addArgument(k_.ops().getI1Type(), k_.loc())};
   }
@@ -102,8 +106,8 @@ Num Element::gate(Side side) {
   return once(gate_, [&] { return activated(k_, spec.gate->function, (*this)[Part::Gate]); });
 }
 
-Num Element::sum() {
-  return once(sum_, [&] {
+Num Element::h() {
+  return once(h_, [&] {
     if (Num stored = (*this)[Part::ResidualOut]) return stored;
     Num x = (*this)[Part::X], phi = gate(Side::Before);
     Num residual = k_.spec().hasResidual(Side::After) ? Num() : (*this)[Part::Residual];
@@ -112,16 +116,16 @@ Num Element::sum() {
   });
 }
 
-Num Element::input() {
-  return once(input_, [&] {
+Num Element::u() {
+  return once(u_, [&] {
     Num r = (*this)[Part::RowScale];
-    return r ? product(sum(), r) : sum();
+    return r ? product(h(), r) : h();
   });
 }
 
 Num Element::centred() {
   return once(centred_, [&] {
-    Num u = input(), c = (*this)[Part::Center];
+    Num u = this->u(), c = (*this)[Part::Center];
     return c ? u - c : u;
   });
 }
@@ -165,7 +169,7 @@ Num Element::beforeActivation() {
 
 Num Element::output() { return where(kept(), activated(k_, k_.spec().activation, beforeActivation())); }
 
-Num Element::residualOut() { return where(kept(), sum()); }
+Num Element::residualOut() { return where(kept(), h()); }
 
 //===-- Backward --------------------------------------------------------------===//
 
@@ -204,7 +208,7 @@ Num Element::dbias() { return where(kept(), gradient()); }
 
 Num Element::rho() {
   if (!hasOwnRho(k_.spec())) return normalized();
-  Num u = input(), mean = (*this)[Part::BatchMean];
+  Num u = this->u(), mean = (*this)[Part::BatchMean];
   return multiply(mean ? u - mean : u, (*this)[Part::Rstd]);
 }
 
@@ -224,7 +228,7 @@ Num Element::du() {
 Num Element::dh() {
   return once(dh_, [&] {
     Num dh = du();
-    if (Num pull = (*this)[Part::Pull]) dh = where(kept(), (*this)[Part::RowScale] * (dh - input() * pull));
+    if (Num pull = (*this)[Part::Pull]) dh = where(kept(), (*this)[Part::RowScale] * (dh - u() * pull));
     Num other = (*this)[Part::DresidualOut];
     return other ? dh + where(kept(), other) : dh;
   });

@@ -83,10 +83,10 @@ class Element {
   /// Returns an operand; absent if the part is not bound. The first use of a tensor makes the sweep read it.
   Num operator[](Part);
 
-  Num sum();  ///< h, of x, the gate and the residual in front
-  /// u. It is rounded, also where it is a product: a mean is one of rounded elements, and sweeps have to
-  /// agree about the sign of u - c.
-  Num input();
+  Num h();  ///< of x, the gate and the residual in front
+  /// u, of h and the scale of its row group. It is rounded, also where it is a product: a mean is one of
+  /// rounded elements, and sweeps have to agree about the sign of u - c.
+  Num u();
   Num centred();                               ///< u - c
   Num normalized();                            ///< x0
   Num valid() { return (*this)[Part::Mask]; }  ///< i1: the row is not padding; absent without a mask
@@ -155,7 +155,7 @@ class Element {
   std::unique_ptr<Element> ownMate_;  ///< of an element that is no mate itself
   Num isTurned_;                      ///< i1; absent if `rope` turns all features
   llvm::SmallVector<Part, 8> read_;   ///< in their order
-  Num sum_, input_, centred_, normalized_, gate_, affine_, modulated_, turned_, arrived_;
+  Num h_, u_, centred_, normalized_, gate_, affine_, modulated_, turned_, arrived_;
   Num modulatedGradient_, gradient_, dh_;
 };
 

@@ -27,25 +27,4 @@ bool hasOwnRho(const Spec&);
 inline Num add(Num a, Num b) { return !a ? b : !b ? a : a + b; }
 inline Num multiply(Num a, Num b) { return !a ? b : !b ? a : a * b; }
 
-/// Plans the entry, which is none over ranks: those are streamed (InRowChunks.cpp).
-template <typename Plan>
-void planEntry(Plan plan, Entry entry) {
-  switch (entry) {
-    case Entry::Forward:
-      return plan.forward();
-    case Entry::Backward:
-    case Entry::InferBackward:
-      return plan.backward();
-    case Entry::Infer:
-      return plan.infer();
-    default:
-      llvm_unreachable("an entry over ranks");
-  }
-}
-
-/// The plans (Planner.h).
-void planInSlab(KernelBuilder&, int64_t vector);
-void planInRowChunks(KernelBuilder&);
-void planInFeatureChunks(KernelBuilder&);
-
 }  // namespace normc::codegen

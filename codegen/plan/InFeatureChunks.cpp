@@ -4,6 +4,7 @@
 //
 // The chunks depend on sizes and schedule alone, so results do not depend on the number of threads.
 #include "codegen/plan/Around.h"
+#include "codegen/plan/Plans.h"
 #include "codegen/plan/Quantize.h"
 #include "codegen/plan/Step.h"
 

@@ -2,6 +2,7 @@
 // partial for each chunk. A phase over the features folds the partials in order, so results do not depend on
 // which thread computed which chunk.
 #include "codegen/plan/Around.h"
+#include "codegen/plan/Plans.h"
 #include "codegen/plan/Quantize.h"
 #include "codegen/plan/Step.h"
 
@@ -162,12 +163,12 @@ class InRowChunks {
   /// the memory of the residual.
   Parts ofElements() {
     Parts parts(k_);
-    if (sumStored_) parts.argument(Part::ResidualOut, "residual_out");
+    if (hStored_) parts.argument(Part::ResidualOut, "residual_out");
     return parts;
   }
   Num scaleOfRow(Num condition) {
     Nums squares = k_.sweep({.sums = 1, .condition = condition}, ofElements(),
-                            [&](Element& e) { return Nums{e.sum() * e.sum()}; });
+                            [&](Element& e) { return Nums{e.h() * e.h()}; });
     return scaleOf(squares[0]);
   }
   Num scaleOf(Num squares) {
@@ -188,15 +189,15 @@ class InRowChunks {
 
   //===-- Forward -------------------------------------------------------------===//
 
-  bool writesSum() const {
-    return spec_.hasStream() && !sumStored_ &&
+  bool writesH() const {
+    return spec_.hasStream() && !hStored_ &&
            isTaken(infoOf(kResidualOut), k_.problem().entry, hasOf(k_.problem()));
   }
 
   /// Stores h too, unless the phase runs only in warmup.
   Chunks sumMoments(bool warmup) {
     const Chunks chunks{"statistics", k_.phases()};
-    const bool writes = writesSum() && !warmup;
+    const bool writes = writesH() && !warmup;
     k_.phase("statistics", PhaseRole::Statistics, kRows,
              [&] {
                const Num condition = warmup ? step_.inWarmup() : Num();
@@ -215,7 +216,7 @@ class InRowChunks {
                endMoments(chunks);
              },
              {.warmup = warmup});
-    sumStored_ = writes;
+    hStored_ = writes;
     return chunks;
   }
 
@@ -234,7 +235,7 @@ class InRowChunks {
         condition,
         [&](Parts& parts) {
           k_.sweep({.partials = {shift}, .condition = condition}, parts,
-                   [&](Element& e) { return Nums{e.where(e.valid(), e.input())}; });
+                   [&](Element& e) { return Nums{e.where(e.valid(), e.u())}; });
         },
         kHead);
     const Num rows = max(k_.count(CountScope::Task, kHead), k_.constant(1));
@@ -284,13 +285,13 @@ class InRowChunks {
   void writeOutput(Parts& parts, const Chunks* also) {
     addKept(parts);
     KernelBuilder::Sweep sweep;
-    if (writesSum()) sweep.writes.push_back("residual_out");
+    if (writesH()) sweep.writes.push_back("residual_out");
     if (also) {
       momentParts(parts, *also);
       sweep.partials = momentColumns(*also);
     }
     sweepOutput(k_, parts, sweep, [&](Element& e, Nums& out) {
-      if (writesSum()) out.push_back(e.residualOut());
+      if (writesH()) out.push_back(e.residualOut());
       if (also) out.append(moments_.terms(e));
     });
   }
@@ -324,8 +325,10 @@ class InRowChunks {
       for (Num* slope : {&terms.all, &terms.own})
         if (*slope) *slope = *slope * step_.rstd();
     // Every row is one of the statistic.
-    if (!k_.problem().mask || spec_.padding != Padding::LeaveOutOfStatistics)
-      terms.own = add(terms.all, terms.own), terms.all = Num();
+    if (!k_.problem().leavesRowsOut()) {
+      terms.own = add(terms.all, terms.own);
+      terms.all = Num();
+    }
     for (const auto& term : terms.list()) keep(term.part, term.name, term.value);
   }
   /// Keeps what the output of the affine is computed from again.
@@ -424,22 +427,21 @@ class InRowChunks {
     const Num width = k_.width(WidthOf::PreGroups);
     Parts parts(k_);
     dxParts(parts);
-    if ((step_.hasCenter() && !step_.isConstant()) ||
-        (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) || hasOwnRho(spec_) ||
+    if ((step_.hasCenter() && !step_.isConstant()) || k_.problem().leavesRowsOut() || hasOwnRho(spec_) ||
         spec_.activation != Activation::None) {
       const Num r = scaleOfRow({});
       parts.is(Part::RowScale, r);
-      Nums dot = k_.sweep({.sums = 1}, parts,
-                          [&](Element& e) { return Nums{e.where(e.kept(), e.du() * e.input())}; });
+      Nums dot =
+          k_.sweep({.sums = 1}, parts, [&](Element& e) { return Nums{e.where(e.kept(), e.du() * e.u())}; });
       return {r, meanOf(dot[0], width)};
     }
-    // Without a centre, du u = r x (p g + offset) + r^2 x (slope x). The factors with r are outside of the
+    // Without a centre, du u = r h (p g + offset) + r^2 h (slope h). The factors with r are outside of the
     // sums, so r and the sums come from one sweep.
     Nums sums = k_.sweep({.sums = 3}, parts, [&](Element& e) {
-      Num x = e.sum(), direct = add(multiply(e.gradient(), e[Part::DxSlope]), e[Part::DxOffset]);
+      Num h = e.h(), direct = add(multiply(e.gradient(), e[Part::DxSlope]), e[Part::DxOffset]);
       Num slope = add(e[Part::DxAll], e[Part::DxOwn]);
-      return Nums{x * x, e.where(e.kept(), x * direct),
-                  slope ? e.where(e.kept(), x * x * slope) : k_.constant(0)};
+      return Nums{h * h, e.where(e.kept(), h * direct),
+                  slope ? e.where(e.kept(), h * h * slope) : k_.constant(0)};
     });
     const Num r = scaleOf(sums[0]);
     return {r, meanOf((sums[1] + sums[2] * r) * r, width)};
@@ -478,8 +480,8 @@ class InRowChunks {
   Step step_;
   Moments moments_;
   Around around_;
-  bool sumStored_ = false;  ///< an earlier phase has stored h
-  Chunks sums_;             ///< of the gradient
+  bool hStored_ = false;  ///< an earlier phase has stored h
+  Chunks sums_;           ///< of the gradient
   llvm::SmallVector<Around::Parted, 3> parted_;
   /// The coefficients of an element, and the tensors that hold them.
   llvm::SmallVector<std::pair<Part, llvm::StringRef>> kept_;

@@ -3,6 +3,7 @@
 // kernel is one phase; where each task has a part of the rows, backward adds the fold of dscale and dbias,
 // and of other sums over rows.
 #include "codegen/plan/Around.h"
+#include "codegen/plan/Plans.h"
 #include "codegen/plan/Quantize.h"
 #include "codegen/plan/Step.h"
 
@@ -101,7 +102,7 @@ class InSlab {
       const Num mean = k_.probe(parts, /*whole=*/true);
       parts.is(Part::Shift, mean);
       Nums sums = k_.sweep({.sums = 1}, parts, [&](Element& e) {
-        const Num d = e.input() - e[Part::Shift];
+        const Num d = e.u() - e[Part::Shift];
         return Nums{d * d};
       });
       return {.count = {}, .mean = mean, .moment = meanOf(sums[0], step_.elements())};

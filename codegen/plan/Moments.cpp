@@ -20,11 +20,11 @@ llvm::ArrayRef<llvm::StringRef> Moments::sums() const {
 Nums Moments::terms(Element& e) const {
   Nums terms;
   if (needsMean_) {
-    Num d = e.where(e.inStatistic(), e.input() - e[Part::Shift]);
+    Num d = e.where(e.inStatistic(), e.u() - e[Part::Shift]);
     terms = {d, d * d};
   }
   if (!needsMean_ || raw_) {
-    Num u = e.where(e.inStatistic(), e.input());
+    Num u = e.where(e.inStatistic(), e.u());
     terms.push_back(u * u);
   }
   return terms;

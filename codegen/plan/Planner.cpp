@@ -1,7 +1,7 @@
 #include "codegen/plan/Planner.h"
 
 #include "codegen/plan/Around.h"
-#include "codegen/plan/Formulas.h"
+#include "codegen/plan/Plans.h"
 #include "codegen/plan/Quantize.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -142,7 +142,11 @@ static void orderTensors(KernelOp kernel) {
   };
   kernel.walk<WalkOrder::PreOrder>([&](Operation* op) {
     llvm::TypeSwitch<Operation*>(op)
-        .Case([&](SweepOp s) { all(s.getReads()), all(s.getWrites()), all(s.getPartials()); })
+        .Case([&](SweepOp s) {
+          all(s.getReads());
+          all(s.getWrites());
+          all(s.getPartials());
+        })
         .Case<FoldOp, ProbeOp>([&](auto reader) { all(reader.getReads()); })
         .Case<LoadOp, StoreOp, AccumulateOp>([&](auto access) { place(access.getTensor()); });
   });

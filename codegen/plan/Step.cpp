@@ -16,7 +16,7 @@ Step::Step(KernelBuilder& k)
 bool Step::needsSquares() const {
   if (isOverRanks(k_.problem().entry)) return k_.hasPartial("energy");
   if (spec_.backward != Backward::Approximate || spec_.approximate.nu != Nu::Feedback) return false;
-  if (k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics) return true;
+  if (k_.problem().leavesRowsOut()) return true;
   return !spec_.momentIsOfX0() || !k_.hasSaved("second_moment");
 }
 
@@ -70,9 +70,7 @@ Num Step::windowMean(StringRef ring, const Position& step, Num current, WindowMe
 /// Returns an i1: the window is not full yet, or the warmup has not ended, so the batch's own statistic is
 /// used.
 Num Step::early(Num t) {
-  Num size = {&k_, arith::ConstantOp::create(k_.ops(), k_.loc(),
-                                             k_.ops().getF64FloatAttr(double(spec_.window.size)))};
-  Num full = t <= size;
+  Num full = t <= k_.wideConstant(double(spec_.window.size));
   if (!spec_.warmup) return full;
   return full || t + 1.0 <= k_.number("warmup_steps");
 }
@@ -94,7 +92,7 @@ Num Step::oldMoment() { return k_.load(k_.stateIn(momentField(k_))); }
 
 //===-- Forward ---------------------------------------------------------------===//
 
-std::pair<Num, Num> Step::renormalize(const Batch& batch, Num v, Num t) {
+std::pair<Num, Num> Step::renormalize(const Batch& batch, Num v, Num t, Num eps, Num one) {
   if (spec_.renorm.kind == Renorm::None) return {};
   Num rmax = k_.narrow(k_.number("renorm_rmax"));
   auto clip = [&](Num x, Num low, Num high) { return min(high, max(low, x)); };
@@ -103,19 +101,18 @@ std::pair<Num, Num> Step::renormalize(const Batch& batch, Num v, Num t) {
   if (spec_.warmup) quiet = quiet || t <= k_.number("warmup_steps");
   // r = s_running / s: the ratio of the scale that inference will use to that of this batch.
   bool deviation = spec_.renorm.kind == Renorm::Std;
-  Num running = deviation ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
-  Num r = clip(running / inverseRoot(k_, v, eps_), 1.0 / rmax, rmax), shift;
+  Num running = deviation ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps);
+  Num r = clip(running / inverseRoot(k_, v, eps), 1.0 / rmax, rmax), shift;
   if (deviation) {
     Num dmax = k_.narrow(k_.number("renorm_dmax"));
     shift = clip((batch.mean - k_.load(k_.stateIn("running_mean"))) * running, -dmax, dmax);
     shift = select(quiet, k_.constant(0), shift);
   }
-  return {select(quiet, one_, r), shift};
+  return {select(quiet, one, r), shift};
 }
 
 ForwardTerms Step::forward(const Batch& batch, bool save) {
-  eps_ = epsilon();
-  one_ = k_.constant(1);
+  const Num eps = epsilon(), one = k_.constant(1);
   bool state = spec_.running.has_value();
   // A batch without valid rows is no step.
   Num any = state && batch.count ? batch.count > 0.0 : Num();
@@ -139,17 +136,17 @@ ForwardTerms Step::forward(const Batch& batch, bool save) {
   divided_ = v;
   Num s;
   if (k_.hasState("running_std")) {
-    s = select(any, inverseRoot(k_, v, eps_), 1.0 / oldMoment());
+    s = select(any, inverseRoot(k_, v, eps), 1.0 / oldMoment());
   } else {
     if (state && spec_.divideBy != DivideBy::Running) v = select(any, v, oldMoment());
-    s = inverseRoot(k_, v, eps_);
+    s = inverseRoot(k_, v, eps);
   }
 
   Num c;
   if (centred_) c = state ? select(any, batch.mean, k_.load(k_.stateIn("running_mean"))) : batch.mean;
   if (spec_.center == Center::Running) c = k_.load(k_.stateIn("running_mean"));
-  auto [r, shift] = renormalize(batch, divided_, step.t);
-  if (r) r = select(any, r, one_);
+  auto [r, shift] = renormalize(batch, divided_, step.t, eps, one);
+  if (r) r = select(any, r, one);
   if (shift) shift = select(any, shift, k_.constant(0));
 
   if (save) {
@@ -193,7 +190,7 @@ Num Step::accumulated(Num old, Num now, Num t) {
   auto decayed = [&](Num from) { return from * keep + now * take; };
   Accumulate how = spec_.warmup ? spec_.warmup->accumulate : Accumulate::Decay;
   if (how == Accumulate::Decay) return decayed(old);
-  Num inverse = k_.narrow(1.0 / t), before = k_.narrow((t + -1.0) / t);
+  Num inverse = k_.narrow(1.0 / t), before = k_.narrow((t - 1.0) / t);
   Num warming = t + 1.0 <= k_.number("warmup_steps");
   Num mean = old * before + now * inverse;
   if (how == Accumulate::Cumulative) return select(warming, mean, decayed(old));
@@ -212,7 +209,7 @@ void Step::updateState(const Batch& batch) {
   Num old = oldMoment();
   if (k_.hasState("running_std")) q = 1.0 / inverseRoot(k_, q, epsilon());
   // M / (M - 1); a batch of one row keeps its variance, which is 0.
-  if (spec_.running->unbiased) q = q * (batch.count / max(batch.count + -1.0, k_.constant(1)));
+  if (spec_.running->unbiased) q = q * (batch.count / max(batch.count - 1.0, k_.constant(1)));
   k_.store(select(any, accumulated(old, q, step.t), old), k_.stateOut(momentField(k_)));
   if (k_.hasState("running_mean")) {
     Num mean = k_.load(k_.stateIn("running_mean"));
@@ -239,8 +236,8 @@ void Step::advance() {
 }
 
 Num Step::runningScale() {
-  eps_ = epsilon();
-  return k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps_);
+  const Num eps = epsilon();
+  return k_.hasState("running_std") ? 1.0 / oldMoment() : inverseRoot(k_, oldMoment(), eps);
 }
 
 ForwardTerms Step::infer() {
@@ -262,9 +259,7 @@ Num Step::kappa(const BackwardSums& sums) {
   // backward() and updateNu() both use it, and its state may be stored only once.
   if (kappa_) return kappa_;
   Num any = count(sums) > 0.0;
-  Num rows = spec_.padding == Padding::LeaveOutOfStatistics && k_.problem().mask && !sums.rows
-                 ? k_.count(CountScope::Rows)
-                 : summed(sums);
+  Num rows = k_.problem().leavesRowsOut() && !sums.rows ? k_.count(CountScope::Rows) : summed(sums);
   Num now = meanOf(weighted(sums, sums.gx), rows);
   if (k_.hasState("window_nu")) {
     Num t = k_.load(k_.saved("step"));
@@ -286,7 +281,7 @@ Num Step::kappa(const BackwardSums& sums) {
 
 bool Step::mayBeOfOne() const {
   const Problem& problem = k_.problem();
-  if (!centred_ || (problem.mask && spec_.padding == Padding::LeaveOutOfStatistics)) return false;
+  if (!centred_ || problem.leavesRowsOut()) return false;
   return !spec_.perRow() || !problem.features || *problem.features == problem.groups(spec_.groups);
 }
 
@@ -334,10 +329,9 @@ void Step::updateNu(const BackwardSums& sums) {
   // nu' = nu (1 - (1-a) Gamma) + (1-a) Lambda. If the same rows enter both directions, both means come from
   // O(d) terms.
   Num any = count(sums) > 0.0;
-  Num rows =
-      needsSquares() && k_.problem().mask && spec_.padding == Padding::LeaveOutOfStatistics && !sums.count
-          ? max(k_.count(CountScope::Rows), k_.constant(1))
-          : summed(sums);
+  Num rows = needsSquares() && k_.problem().leavesRowsOut() && !sums.count
+                 ? max(k_.count(CountScope::Rows), k_.constant(1))
+                 : summed(sums);
   Num lambda = meanOf(weighted(sums, sums.gx), rows), gamma = sums.gamma;
   if (sums.xx) gamma = meanOf(sums.xx, rows);
   if (!gamma) {

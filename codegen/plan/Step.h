@@ -87,7 +87,8 @@ class Step {
   bool hasCenter() const { return spec_.center != Center::None; }
   Num center() { return !hasCenter() ? Num() : isConstant() ? runningMean() : k_.load(k_.saved("mean")); }
   Num rstd() { return isConstant() ? runningScale() : k_.load(k_.saved("rstd")); }
-  /// True if a mean may be of one element, and all that has a gradient is in a mean.
+  /// True if the centre is a mean of this batch that may be of a single element, and no row is left out of
+  /// it. The gradient of that element is 0.
   bool mayBeOfOne() const;
   /// Returns the coefficients of dx. `sums` is absent unless backwardNeedsSums().
   DxTerms backward(const std::optional<BackwardSums>&);
@@ -122,7 +123,7 @@ class Step {
   Num factor() { return hasOwnParameters() ? factorOfFeature(k_) : Num(); }
   Num bias() { return hasOwnParameters() ? biasOfFeature(k_) : Num(); }
   ForwardTerms outputTerms(Num c, Num s, Num r, Num shift);
-  std::pair<Num, Num> renormalize(const Batch&, Num v, Num t);  ///< r, shift
+  std::pair<Num, Num> renormalize(const Batch&, Num v, Num t, Num eps, Num one);  ///< r, shift
   Num accumulated(Num old, Num now, Num t);
   Num epsilon() { return k_.narrow(k_.number("epsilon")); }
   Num kappa(const BackwardSums&);
@@ -139,8 +140,6 @@ class Step {
   KernelBuilder& k_;
   const Spec& spec_;
   bool centred_, central_;
-  Num eps_;
-  Num one_;
   Num kappa_;    ///< of this backward, computed once
   Num divided_;  ///< v of this forward; the window mean if there is a window
 };
