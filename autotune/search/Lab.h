@@ -17,6 +17,7 @@ struct Screened {
   Samples samples = {};     ///< seconds of one call
   Samples reference = {};   ///< of the default, in the same rounds
   bool remembered = false;  ///< from records, not measured now
+  bool mayPass = false;     ///< it failed through the machine's fault: no record keeps that
 
   double ratio() const { return measure::medianRatio(samples, reference); }
 };

@@ -99,11 +99,14 @@ class Searching {
     outcome_.budgetSpent |= rounds < options_.mostRounds && outcome_.racers.size() > 1;
   }
 
-  /// True if the choice of an earlier tuning is one of these racers and may still win: few rounds do not take
-  /// it back.
+  /// True if the choice of an earlier tuning may still win: few rounds do not take it back, nor does a race
+  /// that it could not enter.
   bool earlierMayWin(const std::vector<Racer>& racers) const {
+    if (options_.absentWin) return true;
     if (!options_.incumbent || options_.incumbent == landscape_.byDefault()) return false;
     const auto of = [&](size_t wanted) { return std::ranges::find(racers, wanted, &Racer::point); };
+    const auto known = std::ranges::find(outcome_.screened, *options_.incumbent, &Screened::point);
+    if (known != outcome_.screened.end() && known->mayPass) return true;
     const auto earlier = of(*options_.incumbent), byDefault = of(landscape_.byDefault());
     return earlier != racers.end() &&
            measure::pairedRatio(earlier->samples, byDefault->samples).low < 1 - kLeastGain + kHysteresis;
@@ -180,7 +183,7 @@ class Searching {
     if (known == outcome_.screened.end())
       outcome_.screened.push_back(*failure);
     else
-      known->status = failure->status, known->reason = failure->reason;
+      known->status = failure->status, known->reason = failure->reason, known->mayPass = failure->mayPass;
   }
 
   /// Returns the number of rounds.

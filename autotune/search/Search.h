@@ -34,7 +34,9 @@ struct SearchOptions {
   int confirmations = 4, confirmingRounds = 20;  ///< processes and rounds that confirm a winner
   int mostConfirmations = 24;                    ///< if the result is undecided, within the budget
   std::vector<size_t> hints;                     ///< the choices of records for this and similar problems
-  std::optional<size_t> incumbent;
+  std::optional<size_t> incumbent;               ///< the choice of an earlier tuning
+  bool absentWin =
+      false;  ///< an earlier tuning chose a schedule that the landscape lacks: no tie takes it back
   /// Returns the time at which a share of the budget is over.
   double until(double share) const {
     return exhaustive ? std::numeric_limits<double>::infinity() : share * budget;

@@ -270,7 +270,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   const auto known = readDatabase(run_.records);
   if (!known) throw std::runtime_error(known.errors()[0].message);
   Found found{.task = setting.task};
-  const auto [choice, chosen] = choiceOf(landscape, known->records, setting);
+  const auto [choice, chosen, absentWin] = choiceOf(landscape, known->records, setting);
   // A choice without its package is no answer; the packages that exist are measured.
   if (choice && !run_.fresh && access(pathOf(chosen).c_str(), R_OK) == 0) {
     requireOwnPackage(run_.folder, shipped.made[chosen], shipped.points[chosen], pathOf(chosen));
@@ -278,6 +278,9 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
     found.defaultSeconds = measure::median(choice->reference), found.remembered = true;
     return found;
   }
+  if (setting.device.kind == "cpu")
+    found.failure = whyOutOfMemory(setting.task, setting.spec, measure::thisMachine().memory);
+  if (!found.failure.empty()) return found;
   setting.stamp = newStamp(known->records);
   LiveLab::Callbacks callbacks;
   callbacks.make = [&](size_t point) {
@@ -295,6 +298,7 @@ Found OpenBundle::tune(const Shipped& shipped, double budget) {
   SearchOptions options;
   options.budget = budget, options.progress = run_.progress;
   if (choice) options.incumbent = chosen;
+  options.absentWin = absentWin;
   const Outcome outcome = search(landscape, lab, options);
   found.candidates = outcome.screened.size();
   for (const Screened& one : outcome.screened) found.rejected += one.status != Status::Ok;

@@ -11,7 +11,9 @@ static constexpr size_t kHints = 6;
 void addHints(const Landscape& landscape, const std::vector<Record>& records, const Setting& setting,
               SearchOptions& options) {
   const std::string head = setting.task.problem.head();
-  if (const auto [choice, point] = choiceOf(landscape, records, setting); choice) options.incumbent = point;
+  const Earlier earlier = choiceOf(landscape, records, setting);
+  if (earlier.choice) options.incumbent = earlier.point;
+  options.absentWin = earlier.absentWin;
   std::map<size_t, double> far;  // distance of each such point's nearest task
   for (const Record& record : records) {
     if (record.kind != RecordKind::Choice || record.task.problem.head() != head) continue;

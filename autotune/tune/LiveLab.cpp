@@ -179,6 +179,7 @@ Screened LiveLab::measure(size_t point) {
   } catch (const CannotDo& refusal) {
     result.status = Status::Refused, result.reason = refusal.what(), mayPass = refusal.mayPass;
   }
+  result.mayPass = mayPass;
   if (mayPass) return result;  // a record would keep the candidate out of later searches
   Record record = recordOf(point);
   record.stage = "screen", record.status = result.status, record.reason = result.reason;
@@ -216,7 +217,7 @@ std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
 }
 
 void LiveLab::fail(size_t point, Status status, const std::string& reason, bool mayPass) {
-  failed_[point] = {.point = point, .status = status, .reason = reason};
+  failed_[point] = {.point = point, .status = status, .reason = reason, .mayPass = mayPass};
   if (mayPass) return;
   Record record = recordOf(point);
   record.stage = "race", record.status = status, record.reason = reason;
@@ -229,6 +230,8 @@ std::vector<size_t> LiveLab::finishGate(const std::vector<size_t>& points) {
   std::vector<size_t> passed;
   for (const size_t point : points) {
     if (failed_.contains(point)) continue;
+    const bool mayWait = point != landscape_.byDefault() && !facts_[point].whole;
+    if (mayWait && (left() <= 0 || !make(point))) continue;
     try {
       if (!facts_[point].whole) {
         load(point);

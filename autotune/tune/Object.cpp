@@ -1,9 +1,11 @@
 #include "autotune/tune/Object.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 
 #include "runtime/abi/PackageHeader.h"
 #include "runtime/package/ManifestJson.h"
@@ -18,6 +20,14 @@ std::string objectOf(const std::string& package) {
   return runtime::sha256(package::writeManifest(manifest));
 }
 
+/// True if the package has all code that its manifest names, unchanged.
+static bool isWhole(const package::Manifest& manifest, std::string_view package) {
+  return std::ranges::all_of(manifest.blobs, [&](const package::Blob& blob) {
+    return blob.offset <= package.size() && blob.bytes <= package.size() - blob.offset &&
+           runtime::sha256(package.substr(blob.offset, blob.bytes)) == blob.sha256;
+  });
+}
+
 PackedKernel packedKernelOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -29,7 +39,7 @@ PackedKernel packedKernelOf(const std::string& path) {
     return {};
   try {
     const package::Manifest manifest = package::wholeManifest(package::manifestTextOf(bytes));
-    if (manifest.kernels.empty()) return {};
+    if (manifest.kernels.empty() || !isWhole(manifest, bytes)) return {};
     return {objectOf(bytes), manifest.kernels[0].generator, manifest.kernels[0].schedule};
   } catch (const std::runtime_error&) {
     return {};

@@ -14,7 +14,7 @@ std::string objectOf(const std::string& package);
 struct PackedKernel {
   std::string object, generator, schedule;
 };
-/// Reads a file; all is empty if it is no whole package.
+/// Reads a file; all is empty if it is no whole package, or its code is not what its manifest says.
 PackedKernel packedKernelOf(const std::string& path);
 
 }  // namespace normc::tune

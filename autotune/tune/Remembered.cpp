@@ -4,19 +4,23 @@
 
 namespace normc::tune {
 
-std::pair<const Record*, size_t> choiceOf(const Landscape& landscape, const std::vector<Record>& records,
-                                          const Setting& setting) {
+Earlier choiceOf(const Landscape& landscape, const std::vector<Record>& records, const Setting& setting) {
   const Standing standing(records);
-  std::pair<const Record*, size_t> best{nullptr, 0};
+  Earlier earlier;
+  const Record* newest = nullptr;
   for (const Record& record : records) {
     if (record.kind != RecordKind::Choice || record.task != setting.task || record.device != setting.device ||
         record.toolchain != setting.toolchain)
       continue;
+    if (!standing.reasonRejected(record).empty()) continue;
+    if (!newest || newer(record, *newest)) newest = &record;
     const auto point = landscape.find(record.generator, record.schedule);
-    if (point && (!best.first || newer(record, *best.first)) && standing.reasonRejected(record).empty())
-      best = {&record, *point};
+    if (!point || (earlier.choice && !newer(record, *earlier.choice))) continue;
+    earlier.choice = &record;
+    earlier.point = *point;
   }
-  return best;
+  earlier.absentWin = newest != earlier.choice && newest->conclusion->verdict == Verdict::Won;
+  return earlier;
 }
 
 Conclusion conclusionOf(const Decision& d) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "autotune/search/Decide.h"
@@ -12,9 +11,15 @@
 
 namespace normc::tune {
 
-/// Returns the choice for this task on this device with this toolchain, and its point: the newest valid one.
-/// Null if there is none.
-std::pair<const Record*, size_t> choiceOf(const Landscape&, const std::vector<Record>&, const Setting&);
+/// What earlier tunings of a task chose, on this device with this toolchain.
+struct Earlier {
+  const Record* choice = nullptr;  ///< the newest valid one whose schedule the landscape has; null: none
+  size_t point = 0;                ///< its schedule
+  bool absentWin = false;          ///< a newer one is a win of a schedule that the landscape lacks
+};
+
+/// Returns the choice of records for the task of a setting.
+Earlier choiceOf(const Landscape&, const std::vector<Record>&, const Setting&);
 
 /// Returns the conclusion of a record for a decision.
 Conclusion conclusionOf(const Decision&);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autotune/measure/Buffers.h"
+#include "autotune/measure/Machine.h"
 #include "autotune/worker/TaskProblem.h"
 #include "runtime/abi/Numbers.h"
 
@@ -31,6 +32,16 @@ int64_t screeningRows(const Task& task, const std::string& spec, int64_t lastCac
   const int64_t least = std::max(lastCache / std::max<int64_t>(ofRow, 1), kLeastOfX / ofX) + 1;
   const int64_t rows = (least + step - 1) / step * step;
   return rows <= task.rows / 2 ? rows : 0;
+}
+
+std::string whyOutOfMemory(const Task& task, const std::string& spec, int64_t free) {
+  const auto problem = problemOfTask(spec, task.problem.text());
+  if (!problem) return "";
+  const int64_t needed =
+      2 * measure::Buffers::bytesOfSet(*problem, {task.segments, task.rows, task.features});
+  if (needed <= free) return "";
+  return "its tensors need about " + measure::bytesText(needed) + ", and " + measure::bytesText(free) +
+         " are free";
 }
 
 }  // namespace normc::tune

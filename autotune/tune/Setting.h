@@ -48,4 +48,8 @@ struct Setting {
 /// the text of the norm.
 int64_t screeningRows(const Task&, const std::string& spec, int64_t lastCache);
 
+/// Returns why a task cannot be measured on a CPU with `free` bytes of memory; empty if it can. A race has
+/// two sets of tensors. `spec`: the text of the norm.
+std::string whyOutOfMemory(const Task&, const std::string& spec, int64_t free);
+
 }  // namespace normc::tune

@@ -17,8 +17,8 @@ Choices choicesOf(const std::string& folder, const std::string& records, const s
     setting.task.threads = 1;
     setting.device = here, setting.device.arch = shipped.setting.device.arch;
     const tune::Landscape landscape(shipped.points, 0);
-    const auto [choice, point] = tune::choiceOf(landscape, known->records, setting);
-    if (!choice || setting.task.segments != 1) continue;
+    const auto [choice, point, absentWin] = tune::choiceOf(landscape, known->records, setting);
+    if (!choice || absentWin || setting.task.segments != 1) continue;
     choices[setting.task.problem.withSizes(1, setting.task.rows).text()] = {
         choice->conclusion->verdict == tune::Verdict::Won, folder + "/" + shipped.made[point].package,
         choice->schedule};

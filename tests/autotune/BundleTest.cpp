@@ -281,6 +281,16 @@ TEST_F(Bundle, APackageIsThatOfItsCandidate) {
        {"", "normc", "no package, but longer than a header of one, by a few bytes ......"})
     EXPECT_EQ(errorOf([&] { std::ofstream(slow, std::ios::binary) << bytes; }), names("slow"));
   EXPECT_EQ(errorOf([&] { std::filesystem::resize_file(slow, 100); }), names("slow"));
+  EXPECT_EQ(errorOf([&] {
+              std::ifstream in(slow, std::ios::binary);
+              std::string bytes{std::istreambuf_iterator<char>(in), {}};
+              bytes.at(bytes.find("\x7f"
+                                  "ELF") +
+                       100) ^= 1;
+              std::ofstream(slow, std::ios::binary) << bytes;
+            }),
+            names("slow"))
+      << "its code was changed";
   for (const Record& record : readDatabase(folder_ + "/results.jsonl")->records)
     EXPECT_EQ(record.schedule.find("slow"), std::string::npos) << "nothing is recorded of it";
 }

@@ -311,6 +311,38 @@ TEST(Search, AnEarlierChoiceIsTakenBackOnlyIfItLostItself) {
   EXPECT_TRUE(found(2, 0.995e-3).decided) << "half a percent was confirmed";
 }
 
+TEST(Search, NoTieTakesBackAWinThatTheLandscapeLacks) {
+  const World world = worldOf(6, [](int i, int j) { return 1e-3 * (1 + 0.05 * (i + j)); }, 0.03, 4);
+  EXPECT_TRUE(searchIn(world).decided);
+  const Outcome outcome = searchIn(world, {.absentWin = true});
+  EXPECT_TRUE(outcome.decision.tie);
+  EXPECT_FALSE(outcome.decided);
+  EXPECT_TRUE(searchIn(worldOf(9, bowl, 0.02, 9), {.absentWin = true}).decided) << "a win may";
+}
+
+TEST(Search, NoTieTakesBackAWinThatTheMachineKeptFromTheRace) {
+  const World world = worldOf(6, [](int i, int j) { return 1e-3 * (1 + 0.05 * (i + j)); }, 0.03, 4);
+  struct Failing : Replay {
+    using Replay::Replay;
+    std::vector<Screened> screen(const std::vector<size_t>& points) override {
+      std::vector<Screened> results = Replay::screen(points);
+      for (Screened& one : results)
+        if (one.point == 5) one = {.point = 5, .status = Status::Refused, .mayPass = mayPass};
+      return results;
+    }
+    bool mayPass = true;
+  };
+  const auto decided = [&](bool mayPass) {
+    Failing lab(world.landscape, world.known);
+    lab.mayPass = mayPass;
+    SearchOptions options;
+    options.incumbent = 5;
+    return search(world.landscape, lab, options).decided;
+  };
+  EXPECT_FALSE(decided(true));
+  EXPECT_TRUE(decided(false)) << "the schedule itself fails";
+}
+
 TEST(Search, ReportsItsProgress) {
   const World world = worldOf(9, bowl, 0.02, 12);
   SearchOptions options;
@@ -359,6 +391,27 @@ TEST(Remembered, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   ASSERT_EQ(known.size(), 2u);
   EXPECT_EQ(known.at(1).samples.size(), 2u);
   EXPECT_EQ(known.at(3).status, Status::Wrong);
+}
+
+TEST(Remembered, TellsOfANewerWinThatTheLandscapeLacks) {
+  const World world = worldOf(2, bowl, 0, 1);
+  Record here, elsewhere;
+  here.kind = elsewhere.kind = RecordKind::Choice;
+  here.generator = "mlir", elsewhere.generator = "halide", here.schedule = elsewhere.schedule = "i=0,j=1";
+  here.conclusion = elsewhere.conclusion = Conclusion{Verdict::Won, 0.9, 0.9, 0.9};
+  const auto earlier = [&](int64_t stampHere, int64_t stampElsewhere) {
+    here.stamp = stampHere, elsewhere.stamp = stampElsewhere;
+    const std::vector<Record> records{here, elsewhere};
+    const Earlier found = choiceOf(world.landscape, records, {});
+    EXPECT_EQ(found.choice, &records[0]);
+    EXPECT_EQ(found.point, 1u);
+    return found.absentWin;
+  };
+  EXPECT_TRUE(earlier(1, 2));
+  EXPECT_FALSE(earlier(2, 1));
+  elsewhere.conclusion->verdict = Verdict::Tie;
+  EXPECT_FALSE(earlier(1, 2)) << "a tie is the default, which is here";
+  EXPECT_FALSE(choiceOf(world.landscape, {}, {}).absentWin);
 }
 
 TEST(Remembered, TheNewestTrialSaysWhetherAPointWasRejected) {

@@ -27,6 +27,15 @@ TEST(ScreeningRows, AreTheFewestWhoseTensorsHaveTheBytesOfTheLastCache) {
   EXPECT_EQ(screened("layer_norm:forward@f32[*x4096]", 10240, 4096, 3) % (3 * 256), 0);
 }
 
+TEST(Memory, HoldsTwoSetsOfTheTensorsOfATask) {
+  Task task;
+  task.problem = *parseProblemText("layer_norm:backward@f32[*x2048]"), task.policy = "warm";
+  task.rows = 1 << 21, task.features = 2048;
+  const auto why = [&](int64_t free) { return whyOutOfMemory(task, print(**findNorm("layer_norm")), free); };
+  EXPECT_EQ(why(int64_t(23) << 30), "its tensors need about 96 GiB, and 23 GiB are free");
+  EXPECT_EQ(why(int64_t(128) << 30), "");
+}
+
 TEST(ScreeningRows, MakeALargeCall) {
   EXPECT_GE(screened("layer_norm:backward@bf16[*x4096]", 102400, 4096) * 4096 * 2, 12 << 20);
 }

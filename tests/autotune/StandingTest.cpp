@@ -53,7 +53,8 @@ std::string taken(std::vector<Record> records) {
   for (int order = 0; order < 2; ++order) {
     Database database;
     for (const Record& record : records) database.add(lineOf(record) + "\n");
-    const auto [choice, point] = choiceOf(landscape, records, setting);
+    const auto [choice, point, absentWin] = choiceOf(landscape, records, setting);
+    EXPECT_FALSE(absentWin);
     const Pick pick = pickFor(setting.task, {setting.device, setting.toolchain}, database,
                               Standing(database.records), [](const Record&) { return true; });
     EXPECT_EQ(choice && point != 0 ? choice->schedule : "", pick.record ? pick.record->schedule : "");
