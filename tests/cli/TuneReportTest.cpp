@@ -125,10 +125,10 @@ TEST(TuneReport, NamesTheProblemsThatWereNotBegun) {
     report({tied(true)}, true, "", out, {task});
     return results.str();
   };
-  EXPECT_NE(
-      text(false).find("--total is over; not tuned:\n  layer_norm:forward@f32[*x768], 8 rows, 1 thread, "
-                       "warm\n"),
-      std::string::npos)
+  EXPECT_NE(text(false).find("not tuned, since --total leaves less than a quarter of --budget:\n  "
+                             "layer_norm:forward@f32[*x768], 8 rows, 1 thread, "
+                             "warm\n"),
+            std::string::npos)
       << text(false);
   const Json json = Json::parse(text(true));
   EXPECT_EQ(json["undone"], Json::array({"layer_norm:forward@f32[*x768], 8 rows, 1 thread, warm"}));

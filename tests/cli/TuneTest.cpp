@@ -151,7 +151,7 @@ TEST_F(Tune, ATotalThatIsTooShortBeginsNothingAndSaysSo) {
                            "--threads", "1", "--budget", "10h", "--total", "1s", "--records", "db.jsonl"});
   EXPECT_EQ(o.code, 4) << o.err;
   EXPECT_TRUE(contains(o.out,
-                       "--total is over; not tuned:\n"
+                       "not tuned, since --total leaves less than a quarter of --budget:\n"
                        "  layer_norm:infer@f32[*x8], 8 rows, 1 thread, warm\n"
                        "  layer_norm:infer@f32[*x16], 8 rows, 1 thread, warm\n"));
   EXPECT_EQ(read("db.jsonl"), "");

@@ -17,6 +17,15 @@ inline tune::Database recordsIn(const std::string& file) {
       ExitCode::Refused);
 }
 
+/// Returns the counts of lines as JSON.
+inline Json countsJson(const tune::Counts& counts) {
+  return {{"records", counts.records},
+          {"duplicates", counts.duplicates},
+          {"damaged", counts.damaged},
+          {"newer", counts.newer},
+          {"torn", counts.torn}};
+}
+
 /// Tells of lines that are passed over.
 inline void noteFlaws(const std::string& file, const tune::Counts& counts, Output& out) {
   if (counts.damaged || counts.newer || counts.torn) out.note(file + ": " + counts.text());

@@ -202,8 +202,10 @@ ExitCode importResults(const TuneFlags& flags, Output& out) {
   const int64_t before = all.counts.records;
   all.add(std::move(given));
   if (out.json) {
-    out.result(
+    Json result = countsJson(all.counts);
+    result.update(
         {{"records", flags.records}, {"new", all.counts.records - before}, {"total", all.counts.records}});
+    out.result(result);
     return ExitCode::Ok;
   }
   out.results() << flags.records << ": " << counted(all.counts.records - before, "new record") << "; "

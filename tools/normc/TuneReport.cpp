@@ -192,7 +192,7 @@ void report(const std::vector<Tuned>& results, bool whole, const std::string& re
                 << (whole ? "" : "; interrupted, the rest is not tuned")
                 << (records.empty() ? "" : "; measurements are in " + records) << "\n";
   if (!undone.empty()) {
-    out.results() << "--total is over; not tuned:\n";
+    out.results() << "not tuned, since --total leaves less than a quarter of --budget:\n";
     for (const tune::Task& task : undone) out.results() << "  " << task.text() << "\n";
   }
   const auto shared =

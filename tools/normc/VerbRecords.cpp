@@ -74,15 +74,9 @@ ExitCode show(const std::vector<std::string>& files, Output& out) {
          r.schedule});
   }
   if (out.json) {
-    out.result({{"records", all.counts.records},
-                {"duplicates", all.counts.duplicates},
-                {"damaged", all.counts.damaged},
-                {"newer", all.counts.newer},
-                {"torn", all.counts.torn},
-                {"trials", trials},
-                {"rejected", rejected},
-                {"devices", devices},
-                {"choices", choices}});
+    Json result = countsJson(all.counts);
+    result.update({{"trials", trials}, {"rejected", rejected}, {"devices", devices}, {"choices", choices}});
+    out.result(result);
     return ExitCode::Ok;
   }
   out.results() << all.counts.text() << "; " << counted(trials, "trial") << " of "
@@ -102,14 +96,13 @@ ExitCode merge(const RecordsFlags& flags, const std::vector<std::string>& files,
   const tune::Database all = readAll(files);
   std::ostream& said = reportOf(flags.output, out);
   writeFile(flags.output, all.text());
-  if (out.json)
-    out.result({{"file", flags.output},
-                {"records", all.counts.records},
-                {"duplicates", all.counts.duplicates},
-                {"damaged", all.counts.damaged},
-                {"newer", all.counts.newer}});
-  else
-    said << flags.output << ": " << all.counts.text() << "\n";
+  if (out.json) {
+    Json result = countsJson(all.counts);
+    result["file"] = flags.output;
+    out.result(result);
+    return ExitCode::Ok;
+  }
+  said << flags.output << ": " << all.counts.text() << "\n";
   return ExitCode::Ok;
 }
 

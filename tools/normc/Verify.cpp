@@ -78,20 +78,21 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
                  choice.task.policy, digitsText(1 / choice.conclusion->ratio, 3) + "x",
                  again.ratio.value != 1 ? digitsText(1 / again.ratio.value, 3) + "x" : "", textOf(again),
                  choice.schedule});
-      results.push_back({{"id", database.id(i)},
-                         {"problem", choice.task.problem.text()},
-                         {"schedule", choice.schedule},
-                         {"then", choice.conclusion->ratio},
-                         {"now", again.ratio.value},
-                         {"low", again.ratio.low},
-                         {"high", again.ratio.high},
-                         {"verdict", textOf(again)}});
+      Json result = {{"id", database.id(i)},
+                     {"problem", choice.task.problem.text()},
+                     {"schedule", choice.schedule},
+                     {"then", choice.conclusion->ratio},
+                     {"verdict", textOf(again)}};
+      if (again.verdict)
+        result.update({{"now", again.ratio.value}, {"low", again.ratio.low}, {"high", again.ratio.high}});
+      results.push_back(result);
     }
   } catch (const std::runtime_error& error) {
     throw refused(error.what());
   }
   if (out.json)
-    out.result({{"confirmed", confirmed},
+    out.result({{"complete", !interrupt.requested()},
+                {"confirmed", confirmed},
                 {"ties", ties},
                 {"slower", slower},
                 {"failed", failures},
@@ -101,7 +102,8 @@ ExitCode verifyRecords(const std::string& file, const std::vector<std::string>& 
     out.results() << table.text() << "\n"
                   << counted(int64_t(results.size()), "choice") << ": " << confirmed
                   << " faster than the default again, " << ties << " no longer beyond the noise, " << slower
-                  << " slower, " << failures << " wrong or failed, " << passed << " not measured\n";
+                  << " slower, " << failures << " wrong or failed, " << passed << " not measured"
+                  << (interrupt.requested() ? "; interrupted, the rest is not measured" : "") << "\n";
   return interrupt.requested() ? ExitCode::Interrupted
          : slower || failures  ? ExitCode::CheckFailed
                                : ExitCode::Ok;
