@@ -348,14 +348,14 @@ normc_status normc_state_field(const normc_state* state, size_t index, normc_fie
 
 normc_status normc_state_get(const normc_state* state, const char* field, void* data, size_t bytes) {
   return guarded([&] {
-    NORMC_TRY(notNull(state, "state", data, "data"));
+    NORMC_TRY(notNull(state, "state", field, "field", data, "data"));
     return state->object->get(field, data, bytes);
   });
 }
 
 normc_status normc_state_set(normc_state* state, const char* field, const void* data, size_t bytes) {
   return guarded([&] {
-    NORMC_TRY(notNull(state, "state", data, "data"));
+    NORMC_TRY(notNull(state, "state", field, "field", data, "data"));
     return state->object->set(field, data, bytes);
   });
 }

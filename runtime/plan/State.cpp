@@ -62,7 +62,7 @@ normc_status State::find(const char* name, size_t bytes, size_t& offset) const {
   std::array<int64_t, kMaxFields> offsets;
   layOut(fields_, sizes_, offsets.data());
   for (size_t i = 0; i < fields_.size(); ++i) {
-    if (!name || fields_[i].name != name) continue;
+    if (fields_[i].name != name) continue;
     const int64_t size = fieldBytes(fields_[i], sizes_);
     if (bytes != static_cast<uint64_t>(size))
       return fail(NORMC_INVALID_ARGUMENT, "the field '", name, "' has ", size, " bytes, not ", bytes);

@@ -256,6 +256,9 @@ TEST(State, RefusesWhatDoesNotBelongToIt) {
   EXPECT_EQ(refusal([&] { norm.state.read("psi", values, 10); }),
             "NOT_FOUND: the state of power_norm has no field 'psi'; it has: step:i64[], psi2:f32[features], "
             "nu:f32[features]");
+  EXPECT_EQ(normc_state_get(norm.state.get(), nullptr, values, sizeof values), NORMC_INVALID_ARGUMENT);
+  EXPECT_STREQ(normc_last_error(), "field is null");
+  EXPECT_EQ(normc_state_set(norm.state.get(), nullptr, values, sizeof values), NORMC_INVALID_ARGUMENT);
   EXPECT_EQ(refusal([&] { norm.state.write("psi2", values, 9); }),
             "INVALID_ARGUMENT: the field 'psi2' has 40 bytes, not 36");
   EXPECT_EQ(refusal([&] { norm.state.copyFrom(foreign); }),

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "runtime/hosts/common/Compiler.h"
 #include "runtime/hosts/common/TypeNames.h"
@@ -34,12 +35,17 @@ Types typesOf(const Request& request) {
 struct Opened {
   Package package;
   std::set<std::string> norms;
-  std::vector<bool> anyFeatures;  ///< of its kernels
+  std::set<std::pair<std::string, std::string>> entries;  ///< norm and entry of its kernels
+  std::vector<bool> anyFeatures;                          ///< of its kernels
 
   Opened(const Context& context, const std::string& path) : package(context, path) {
     const auto manifest = nlohmann::json::parse(package.manifest());
     for (const auto& norm : manifest.at("norms")) norms.insert(norm.at("name"));
-    for (const auto& kernel : manifest.at("kernels")) anyFeatures.push_back(kernel.at("features").is_null());
+    for (const auto& kernel : manifest.at("kernels")) {
+      const auto& norm = manifest.at("norms").at(kernel.at("norm").get<size_t>());
+      entries.emplace(norm.at("name"), kernel.at("entry"));
+      anyFeatures.push_back(kernel.at("features").is_null());
+    }
   }
 };
 
@@ -230,6 +236,8 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
                                           const std::string& problem, bool& exact, std::string& why) {
   std::optional<Plan> found;
   exact = false;
+  const std::string entry(kEntries[size_t(request.entry)]);
+  bool entryExists = false;
   const auto all = packages.find(text.source);
   if (all == packages.end()) return found;
   normc_request options = {};
@@ -254,8 +262,8 @@ std::optional<Plan> Registry::State::find(const NormText& text, const Request& r
       if (exact) break;
     } catch (const host::Error& error) {
       // A package without the entry says less than one whose kernels of it do not serve the request.
-      const std::string entry(kEntries[size_t(request.entry)]), reason = error.what();
-      if (why.empty() || why.find("has no " + entry + " of ") != why.npos) why = reason;
+      if (!entryExists) why = error.what();
+      entryExists |= opened->entries.contains({text.name, entry});
       if (error.status() != NORMC_NOT_FOUND && error.status() != NORMC_FAILED_PRECONDITION) throw;
     }
   }
