@@ -96,7 +96,7 @@ KernelVerdict tried(const PackageFile& file, size_t kernel, const Problem& probl
                                                        : featureCounts(problem);
   for (const int64_t count : counts) {
     std::vector<Trial> list = standardTrials(problem, count);
-    if (const auto many = trialOfManyTasks(problem, count)) list.push_back(*many);
+    if (const auto many = trialOfManyTasks(count)) list.push_back(*many);
     for (Trial& trial : trialsOfNumbers(problem, count)) list.push_back(std::move(trial));
     for (const Trial& trial : list) {
       if (!trials.open() || how.stop()) return trials.take();

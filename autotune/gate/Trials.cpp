@@ -31,13 +31,13 @@ std::string Trial::text(const Problem& problem) const {
 }
 
 /// The most elements in one segment of a trial.
-static constexpr int64_t kMostElements = 1 << 20;
+static constexpr int64_t kElementsOfSegment = 1 << 20;
 /// The most rows of a standard trial.
 static constexpr int64_t kMostRows = 129;
 
 /// Trials with very long rows have fewer rows, to limit the time and memory of the reference.
 static int64_t mostRows(int64_t features) {
-  return std::max<int64_t>(kMostElements / std::max<int64_t>(features, 1), 5);
+  return std::max<int64_t>(kElementsOfSegment / std::max<int64_t>(features, 1), 5);
 }
 
 /// The segments of the largest trial, and about the bytes that each of its elements takes: a trial of RMSNorm
@@ -122,7 +122,7 @@ std::vector<Trial> trialsOfNumbers(const Problem& problem, int64_t features) {
   return trials;
 }
 
-std::optional<Trial> trialOfManyTasks(const Problem& problem, int64_t features) {
+std::optional<Trial> trialOfManyTasks(int64_t features) {
   const int64_t rows = std::min(kRowsOfManyTasks, kElementsOfManyTasks / std::max<int64_t>(features, 1));
   if (rows <= kMostRows) return std::nullopt;
   return Trial{.extents = {1, rows, features}, .step = 2, .seed = 3};

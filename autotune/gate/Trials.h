@@ -49,6 +49,6 @@ int64_t bytesOfTrials(const Problem&, int64_t features);
 
 /// Returns a trial with more rows, so that sums of several tasks are folded also where a task has hundreds of
 /// short rows; nothing if rows are so long that standard trials have several tasks.
-std::optional<Trial> trialOfManyTasks(const Problem&, int64_t features);
+std::optional<Trial> trialOfManyTasks(int64_t features);
 
 }  // namespace normc::gate

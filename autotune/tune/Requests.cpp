@@ -9,7 +9,7 @@ namespace normc::tune {
 namespace {
 
 constexpr size_t kAnswerShown = 200;
-constexpr double kForever = std::numeric_limits<double>::max();
+constexpr double kLargestFinite = std::numeric_limits<double>::max();
 
 std::string nameOf(size_t point) { return std::to_string(point); }
 
@@ -129,7 +129,7 @@ Requests::Verdict Requests::gate(size_t point, Part part, double seconds) {
   const char* const parts[] = {"first", "rest", "all"};
   const Verdict verdict = ask(
       {{"do", "gate"}, {"name", nameOf(point)}, {"part", parts[int(part)]}}, seconds, [](const Json& gate) {
-        return Verdict{countIn(gate.at("trials")), numberIn(gate.at("worst"), 0, kForever),
+        return Verdict{countIn(gate.at("trials")), numberIn(gate.at("worst"), 0, kLargestFinite),
                        gate.at("failure").get<std::string>()};
       });
   if (!verdict.failure.empty()) worker_.reset();  // a wrong kernel may have written anywhere in the process
@@ -154,8 +154,9 @@ std::vector<Samples> Requests::sample(const std::vector<size_t>& points, int fir
       throw std::length_error("samples");
     const int64_t disturbed = countIn(answer.at("disturbed"));
     const Json& loops = answer.at("loops");
-    const measure::Loops measured{numberIn(loops.at(0), 0, kForever), numberIn(loops.at(1), 0, kForever)};
-    const double left = numberIn(answer.at("patience"), -kForever, quiet);
+    const measure::Loops measured{numberIn(loops.at(0), 0, kLargestFinite),
+                                  numberIn(loops.at(1), 0, kLargestFinite)};
+    const double left = numberIn(answer.at("patience"), -kLargestFinite, quiet);
     const int64_t accepted = countIn(answer.at("accepted"));
     disturbed_ += disturbed, loops_ = measure::fastest(loops_, measured);
     waited_ += quiet - left, patient_ &= accepted == 0;
@@ -166,7 +167,7 @@ std::vector<Samples> Requests::sample(const std::vector<size_t>& points, int fir
 double Requests::copy(const measure::Traffic& traffic, double seconds) {
   return ask({{"do", "copy"}, {"reads", traffic.reads}, {"writes", traffic.writes}, {"seconds", seconds}},
              setting_.patience + setting_.quietPatience,
-             [](const Json& answer) { return numberIn(answer.at("seconds"), 0, kForever); });
+             [](const Json& answer) { return numberIn(answer.at("seconds"), 0, kLargestFinite); });
 }
 
 }  // namespace normc::tune

@@ -100,7 +100,7 @@ TEST_P(Mistakes, AreFoundByTheGate) {
   const auto kernel = compiledWithMistake(problem, GetParam().strategy, GetParam().number, where);
   ASSERT_TRUE(kernel->plan) << kernel->error;
   std::vector<gate::Question> questions = standardQuestions(problem, *problem.features);
-  if (const auto many = gate::trialOfManyTasks(problem, *problem.features))
+  if (const auto many = gate::trialOfManyTasks(*problem.features))
     for (gate::Question& question : questionsOf(problem, {*many})) questions.push_back(std::move(question));
   bool found = false;
   for (const gate::Question& question : questions) found = found || !kernel->judge(problem, question).ok;

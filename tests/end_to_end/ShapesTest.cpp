@@ -100,9 +100,9 @@ TEST_P(RowsInsideLines, AreRightWhereverTheyBegin) {
         Placement{.rowPadding = 15 * *problem.features}, Placement{.reversed = true}})
     for (int64_t rows : {1, 18})
       trials.push_back({.extents = {problem.segmented ? 2 : 1, rows, *problem.features},
-                        .placement = placement,
                         .step = 2,
-                        .seed = uint64_t(rows + placement.misalign)});
+                        .seed = uint64_t(rows + placement.misalign),
+                        .placement = placement});
   const std::vector<gate::Question> questions = questionsOf(problem, trials);
   for (const char* isaName : {"x86-64-v3", "host:zen4", "host:cove"}) {
     const auto isa = llvm::cantFail(codegen::cpu::findIsa(isaName));
