@@ -184,9 +184,10 @@ TEST(ForeignSyntaxHints, WordsForAModulationAreTranslated) {
             Texts{"unexpected '+'; write the number itself; a problem can bind a name: 'groups = heads'"});
   EXPECT_EQ(said("modulate scale, bias"), Texts{"'modulate' has no option 'bias'; write 'shift'"});
   EXPECT_EQ(said("modulate scale(1)"), Texts{"'modulate scale' has no option '1'; write 'offset = 1'"});
-  EXPECT_EQ(
-      said("modulate scale(per = row)"),
-      Texts{"'modulate scale' has no option 'per'; write it behind the list: 'modulate scale, per = row'"});
+  EXPECT_EQ(said("modulate scale(per = row)"),
+            Texts{"'modulate scale' has no option 'per'; 'per' stands behind the list of 'modulate': "
+                  "'modulate scale, per = "
+                  "row'; an affine has a number for each feature, see docs/language.md"});
   for (const char* word : {"feature", "channel"})
     EXPECT_EQ(said("modulate scale, per = " + std::string(word)),
               Texts{"expected segment or row, found '" + std::string(word) +

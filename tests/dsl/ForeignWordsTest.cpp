@@ -68,12 +68,29 @@ TEST(ForeignWords, OfFunctionsThatTheLanguageLacks) {
   const std::string nothing =
       "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
   for (const std::string function :
-       {"relu6", "ReLU6", "leaky_relu", "prelu", "elu", "selu", "celu", "softplus", "mish", "hardtanh",
-        "hard_tanh", "hardswish", "hard_swish", "hardsigmoid", "hard_sigmoid", "quick_gelu"}) {
+       {"relu6", "ReLU6", "relu2", "squared_relu", "relu_squared", "leaky_relu", "prelu", "elu", "selu",
+        "celu", "softplus", "mish", "hardtanh", "hard_tanh", "hardswish", "hard_swish", "hardsigmoid",
+        "hard_sigmoid", "quick_gelu"}) {
     EXPECT_EQ(hintFor(function, allOf(kActivationWords), ""), nothing) << function;
     EXPECT_EQ(hintFor(function, allOf(kGateWords), ""), nothing) << function;
   }
   expectHints({{"activation hard_swish", nothing}, {"gate elu", nothing}});
+}
+
+TEST(ForeignWords, AGatedActivationIsAGate) {
+  expectHints({{"activation swiglu", "a gate is a tensor of its own: write 'gate silu(at = before)'"},
+               {"activation GEGLU", "a gate is a tensor of its own: write 'gate gelu(at = before)'"}});
+}
+
+TEST(ForeignWords, OfReductions) {
+  const std::vector<std::string> known = allOf(kReduceWords);
+  for (const std::string word : {"layer", "token", "last"})
+    EXPECT_EQ(hintFor(word, known, ""), "write 'features': one statistic per row") << word;
+  EXPECT_EQ(hintFor("group", known, ""), "write 'reduce features(groups = 4)'");
+  EXPECT_EQ(hintFor("instance", known, ""), "write 'segment': one statistic per segment and feature");
+  EXPECT_EQ(hintFor("sample", known, ""), "write 'segment_features': one statistic per segment");
+  EXPECT_EQ(hintFor("none", known, ""),
+            "no clause does that: docs/language.md lists what cannot be said, and what to do instead");
 }
 
 TEST(ForeignWords, OfProblems) {
