@@ -45,8 +45,12 @@ BuiltCandidate CandidateCompiler::compile(size_t point) const {
       return made;
     }
     const std::string path = folder_ + "/" + std::to_string(point) + ".npk";
-    made.failure = written(path, *bytes), made.unavailable = !made.failure.empty();
-    if (made.failure.empty()) made.package = path, made.object = objectOf(*bytes);
+    made.failure = written(path, *bytes);
+    made.unavailable = !made.failure.empty();
+    if (made.failure.empty()) {
+      made.package = path;
+      made.object = objectOf(*bytes);
+    }
     return made;
   }
   made.failure = "the generator '" + candidate.generator + "' is not part of this normc";
@@ -59,7 +63,8 @@ std::vector<BuiltCandidate> CandidateCompiler::compile(const std::vector<size_t>
   const auto work = [&] {
     for (size_t i; (i = next++) < points.size();) {
       if (i > 0 && stop_()) {
-        made[i].failure = "it was interrupted before it was compiled", made[i].unavailable = true;
+        made[i].failure = "it was interrupted before it was compiled";
+        made[i].unavailable = true;
         continue;
       }
       made[i] = compile(points[i]);

@@ -57,7 +57,8 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
   const Landscape two({(*landscape)[byDefault], {choice.generator, choice.schedule, 1, {1, 1}}}, 0);
   Setting setting{choice.task, print(*problem.spec), hardware.site.device, hardware.site.toolchain,
                   how.session};
-  setting.stamp = how.stamp, setting.quietPatience = how.quietPatience;
+  setting.stamp = how.stamp;
+  setting.quietPatience = how.quietPatience;
   const CandidateCompiler compiler(two, hardware.generators, problem, how.folder, how.stop);
   LiveLab lab(
       two, setting,
@@ -66,7 +67,8 @@ std::optional<Remeasured> measureAgain(const Record& choice, const Problem& prob
   Remeasured again;
   Outcome outcome;
   const auto end = [&](Verdict verdict, std::string reason = {}) {
-    again.verdict = verdict, again.reason = std::move(reason);
+    again.verdict = verdict;
+    again.reason = std::move(reason);
     outcome.decision = {1, verdict == Verdict::Tie, again.ratio, 1, again.ratio};
     lab.conclude(outcome, verdict);
     return again;

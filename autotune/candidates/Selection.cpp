@@ -42,7 +42,10 @@ class Selecting {
       runs[rowsLieInRuns(size) ? size.rows : 0].push_back({double(size.totalRows()), last});
     }
     if (!any) {
-      for (Job& job : defaults_) job.origin = last.origin, job.selection = last.selection;
+      for (Job& job : defaults_) {
+        job.origin = last.origin;
+        job.selection = last.selection;
+      }
       return defaults_;
     }
 
@@ -107,7 +110,9 @@ class Selecting {
   }
 
   Job jobFor(Task size) const {
-    size.problem = task_.problem, size.features = task_.features, size.threads = task_.threads;
+    size.problem = task_.problem;
+    size.features = task_.features;
+    size.threads = task_.threads;
     const Pick pick =
         pickFor(size, hardware_.site, database_, standing_, [&](const Record& r) { return generatorOf(r); });
     Job job{.problem = problem_,

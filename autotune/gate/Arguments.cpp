@@ -18,8 +18,14 @@ TensorLayout elementsOf(const Problem& problem, DType type, const Extents& e, co
   const int64_t pitch = inner + placement.rowPadding, block = outer * pitch + placement.segmentPadding;
   TensorLayout t{type, {e.segments, outer, inner}, {block, pitch, 1}};
   t.elements = problem.segmented ? e.segments * block : outer * pitch;
-  if (reversed && outer > 0) t.strides[1] = -pitch, t.origin = (outer - 1) * pitch;
-  if (!problem.segmented) t.shape.erase(t.shape.begin()), t.strides.erase(t.strides.begin());
+  if (reversed && outer > 0) {
+    t.strides[1] = -pitch;
+    t.origin = (outer - 1) * pitch;
+  }
+  if (!problem.segmented) {
+    t.shape.erase(t.shape.begin());
+    t.strides.erase(t.strides.begin());
+  }
   return t;
 }
 
@@ -104,33 +110,41 @@ void Arguments::bind(Tensor tensor, void* memory) {
   view.device = where_ ? DLDevice{kDLCUDA, where_->index()} : DLDevice{kDLCPU, 0};
   view.ndim = int32_t(layout.shape.size());
   view.dtype = dlType(layout.type);
-  view.shape = layout.shape.data(), view.strides = layout.strides.data();
+  view.shape = layout.shape.data();
+  view.strides = layout.strides.data();
   argument = &view;
 }
 
 void Arguments::bindState(void* in, void* out) {
   if (stateBytes_ == 0) return;
-  args_.state_in = in, args_.state_in_bytes = stateBytes_;
+  args_.state_in = in;
+  args_.state_in_bytes = stateBytes_;
   if (!writesState(entry_) || !out) return;
-  args_.state_out = out, args_.state_out_bytes = stateBytes_;
+  args_.state_out = out;
+  args_.state_out_bytes = stateBytes_;
 }
 
 void Arguments::bindSaved(void* memory) {
   if (savedFields_.empty() || !usesSaved(entry_) || !memory) return;
-  args_.saved = memory, args_.saved_bytes = savedBytes_;
+  args_.saved = memory;
+  args_.saved_bytes = savedBytes_;
 }
 
 void Arguments::bindPartials(void* memory, size_t count) {
   if (partialBytes_ == 0) return;
   if (writesPartial(entry_)) {
-    args_.partial = memory, args_.partial_bytes = partialBytes_;
+    args_.partial = memory;
+    args_.partial_bytes = partialBytes_;
   } else {
-    args_.partials = memory, args_.partials_bytes = count * partialBytes_, args_.partial_count = count;
+    args_.partials = memory;
+    args_.partials_bytes = count * partialBytes_;
+    args_.partial_count = count;
   }
 }
 
 void Arguments::bindWorkspace(void* memory, size_t bytes) {
-  args_.workspace = memory, args_.workspace_bytes = bytes;
+  args_.workspace = memory;
+  args_.workspace_bytes = bytes;
 }
 
 }  // namespace normc::gate

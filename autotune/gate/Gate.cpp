@@ -191,7 +191,9 @@ Result<ReferenceCall> argumentsFor(const Problem& problem, const Trial& trial) {
     ReferenceCall forward = call;
     forward.dresidualOut.clear();
     if (auto errors = runForward(problem, forward); !errors.empty()) return errors;
-    call.state = forward.state, call.saved = forward.saved, call.residualOut = forward.residualOut;
+    call.state = forward.state;
+    call.saved = forward.saved;
+    call.residualOut = forward.residualOut;
   }
   if (isBackward(problem.entry))
     call.dy = normalValues(int64_t(call.x.size()), problem.types().output, trial.seed + 3);
@@ -266,8 +268,10 @@ Verdict judge(const normc_plan* plan, const Problem& problem, const Question& qu
     }
     Agreement agreement = compare(expected->second, values, toleranceOf(problem, output, trial.extents));
     verdict.relativeError[output] = agreement.relativeError;
-    if (agreement.worstRatio > verdict.worstRatio)
-      verdict.worstRatio = agreement.worstRatio, verdict.worstOutput = output;
+    if (agreement.worstRatio > verdict.worstRatio) {
+      verdict.worstRatio = agreement.worstRatio;
+      verdict.worstOutput = output;
+    }
     if (!agreement.ok) fail(output + ": " + agreement.text);
   }
   for (const auto& [output, quantity] : want.outputs)

@@ -60,8 +60,12 @@ class KernelTrials {
 
   host::Plan planWith(const std::vector<normc_number>& numbers) const {
     normc_request options{.isa_cap = manifest_.isa.c_str(), .one_kernel = 1};
-    options.numbers = numbers.data(), options.number_count = numbers.size();
-    if (how_.device) options.device_type = kDLCUDA, options.device_id = how_.device->index();
+    options.numbers = numbers.data();
+    options.number_count = numbers.size();
+    if (how_.device) {
+      options.device_type = kDLCUDA;
+      options.device_id = how_.device->index();
+    }
     return host::Plan(file_.package(), problem_.text(), options);
   }
   bool shorten(Extents& e) const {

@@ -14,7 +14,8 @@ class Pages {
   explicit Pages(int64_t bytes);
   Pages(Pages&& other) noexcept { *this = std::move(other); }
   Pages& operator=(Pages&& other) noexcept {
-    std::swap(data_, other.data_), std::swap(bytes_, other.bytes_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~Pages();

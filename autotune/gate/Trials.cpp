@@ -17,8 +17,10 @@ std::string Trial::text(const Problem& problem) const {
   };
   add("step", step);
   if (farState) t += " far_state";
-  add("row_padding", placement.rowPadding), add("segment_padding", placement.segmentPadding);
-  add("misalign", placement.misalign), add("skew", placement.skew);
+  add("row_padding", placement.rowPadding);
+  add("segment_padding", placement.segmentPadding);
+  add("misalign", placement.misalign);
+  add("skew", placement.skew);
   if (placement.reversed) t += " reversed";
   if (placement.inPlace) t += " in_place";
   if (!placement.stateInPlace) t += " state_apart";

@@ -128,7 +128,9 @@ class Copy : public OnThreads {
  private:
   void pass(int64_t begin, int64_t length) const override {
     Part part;
-    part.inputs = inputs_.size(), part.outputs = outputs_.size(), part.bytes = length;
+    part.inputs = inputs_.size();
+    part.outputs = outputs_.size();
+    part.bytes = length;
     for (size_t i = 0; i < part.inputs; ++i) part.in[i] = static_cast<const char*>(inputs_[i]) + begin;
     for (size_t i = 0; i < part.outputs; ++i) part.out[i] = static_cast<char*>(outputs_[i]) + begin;
     uint32_t sink = 0;

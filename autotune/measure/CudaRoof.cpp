@@ -174,7 +174,10 @@ RoofLaunch Roof::tuned(RoofKind kind, const std::vector<RoofBuffers>& sets) cons
         const CudaTimer timer(
             device_, [&](int set) { enqueue(kind, launch, sets[set]); }, int(sets.size()), kTuneSeconds);
         const double seconds = std::min({timer.sample(), timer.sample(), timer.sample()});
-        if (bestSeconds == 0 || seconds < bestSeconds) best = launch, bestSeconds = seconds;
+        if (bestSeconds == 0 || seconds < bestSeconds) {
+          best = launch;
+          bestSeconds = seconds;
+        }
       }
     }
   return best;

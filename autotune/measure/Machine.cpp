@@ -40,7 +40,8 @@ Machine thisMachine() {
   machine.processors = runtime::availableProcessors();
   machine.online = std::max(machine.processors, int(sysconf(_SC_NPROCESSORS_ONLN)));
   const Caches caches = cachesIn(kCacheFolder, kCommon);
-  machine.secondCache = caches.second, machine.lastCache = caches.last;
+  machine.secondCache = caches.second;
+  machine.lastCache = caches.last;
   machine.memory = std::atoll(valueOf("/proc/meminfo", "MemAvailable").c_str()) << 10;
   if (machine.memory <= 0) machine.memory = int64_t(1) << 30;
   return machine;

@@ -41,7 +41,14 @@ double filling() {
   uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
   for (int i = 0; i < kSteps; i += 4)
     for (int k = 0; k < 4; ++k) {
-      a += 3, b += 5, c += 7, d += 9, e += 11, f += 13, g += 15, h += 17;
+      a += 3;
+      b += 5;
+      c += 7;
+      d += 9;
+      e += 11;
+      f += 13;
+      g += 15;
+      h += 17;
       asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h));
     }
   return since(begin);
@@ -77,7 +84,10 @@ double QuietCoreSampler::sample(const std::function<double()>& take) {
     Loops after = loops_();
     best_ = fastest(best_, fastest(before, after));
     if (!isDisturbed(before, after, best_)) return result;
-    if (patience_ <= 0 || Clock::now() >= end_) return ++accepted_, result;
+    if (patience_ <= 0 || Clock::now() >= end_) {
+      ++accepted_;
+      return result;
+    }
     ++disturbed_;
     // A busy neighbour stays busy for a while.
     do {

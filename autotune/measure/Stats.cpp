@@ -26,7 +26,10 @@ class Resampling {
     std::vector<size_t> order(samples.size());
     std::iota(order.begin(), order.end(), size_t(0));
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return samples[a] < samples[b]; });
-    for (size_t i = 0; i < order.size(); ++i) sorted_[i] = samples[order[i]], rank_[order[i]] = i;
+    for (size_t i = 0; i < order.size(); ++i) {
+      sorted_[i] = samples[order[i]];
+      rank_[order[i]] = i;
+    }
   }
 
   double median(std::mt19937_64& random) {

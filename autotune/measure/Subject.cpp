@@ -8,7 +8,8 @@ Subject::Subject(host::Plan plan, const Buffers& buffers, Contestant* reader)
   if (bytes) workspace_ = Held::ofBytes(int64_t(bytes), buffers.device());
   for (int set = 0; set < buffers.sets(); ++set) {
     normc_args args = buffers.args(set);
-    args.workspace = workspace_.data(), args.workspace_bytes = bytes;
+    args.workspace = workspace_.data();
+    args.workspace_bytes = bytes;
     calls_.push_back(args);
   }
 }

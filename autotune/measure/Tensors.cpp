@@ -60,7 +60,8 @@ bool TensorMaker::makes(const TensorInfo& info) const {
 
 TensorSet TensorMaker::make(int number, const TensorSet& first) const {
   TensorSet set = first;
-  set.inputs_.clear(), set.outputs_.clear();
+  set.inputs_.clear();
+  set.outputs_.clear();
   for (const TensorInfo& each : kTensorTable) {
     if (!makes(each)) continue;
     std::shared_ptr<const Held>& memory = set.memory[each.tensor];

@@ -27,7 +27,10 @@ bool beginsAsRecord(std::string_view text) {
 }  // namespace
 
 Counts& Counts::operator+=(const Counts& other) {
-  records += other.records, duplicates += other.duplicates, damaged += other.damaged, newer += other.newer;
+  records += other.records;
+  duplicates += other.duplicates;
+  damaged += other.damaged;
+  newer += other.newer;
   torn |= other.torn;
   return *this;
 }
@@ -70,7 +73,8 @@ void Database::add(Database other) {
   std::vector<Entry> entries;
   other.moveTo(entries);
   for (const std::string& line : other.newer_) counts.duplicates += !newer_.insert(line).second;
-  counts.duplicates += other.counts.duplicates, counts.damaged += other.counts.damaged;
+  counts.duplicates += other.counts.duplicates;
+  counts.damaged += other.counts.damaged;
   counts.torn |= other.counts.torn;
   join(std::move(entries));
 }
@@ -84,16 +88,20 @@ void Database::join(std::vector<Entry> entries) {
   moveTo(entries);
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.id, a.line) < std::tie(b.id, b.line); });
-  records.clear(), lines.clear(), ids_.clear();
+  records.clear();
+  lines.clear();
+  ids_.clear();
   for (Entry& entry : entries) {
     if (!ids_.empty() && ids_.back() == entry.id) {
       ++counts.duplicates;
       continue;
     }
-    ids_.push_back(std::move(entry.id)), lines.push_back(std::move(entry.line)),
-        records.push_back(std::move(entry.record));
+    ids_.push_back(std::move(entry.id));
+    lines.push_back(std::move(entry.line));
+    records.push_back(std::move(entry.record));
   }
-  counts.records = int64_t(records.size()), counts.newer = int64_t(newer_.size());
+  counts.records = int64_t(records.size());
+  counts.newer = int64_t(newer_.size());
 }
 
 std::vector<std::string> Database::missing(const Database& other) const {

@@ -29,7 +29,8 @@ int opened(const std::string& path, int flags) {
   if (file < 0 || file > STDERR_FILENO) return file;
   const int moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), why = errno;
   close(file);
-  return errno = why, moved;
+  errno = why;
+  return moved;
 }
 
 /// Waits for an exclusive lock; does nothing on a file system without locks.
@@ -81,7 +82,10 @@ void Journal::open() {
 void Journal::appendLine(std::string line) {
   // The file may have been replaced or removed.
   lock(file_);
-  for (int i = 0; i < kMostTurns && !isAt(file_, whole_); ++i) open(), lock(file_);
+  for (int i = 0; i < kMostTurns && !isAt(file_, whole_); ++i) {
+    open();
+    lock(file_);
+  }
   const Unlock unlock{file_};
   line += '\n';
   // A line without an end must not absorb this one.
@@ -112,7 +116,8 @@ Hold::Hold(const std::string& path) {
       if (isAt(file_, path) || turn == kMostTurns) return;
     }
     const bool again = isRegular(file_);
-    close(file_), file_ = -1;
+    close(file_);
+    file_ = -1;
     if (!again) return;
   }
 }

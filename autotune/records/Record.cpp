@@ -112,18 +112,23 @@ Json toJson(const Record& r) {
   json["device"] = {
       {"kind", r.device.kind}, {"arch", r.device.arch}, {"name", r.device.name}, {"facts", r.device.facts}};
   json["toolchain"] = r.toolchain;
-  json["generator"] = r.generator, json["schedule"] = r.schedule, json["object"] = r.object;
+  json["generator"] = r.generator;
+  json["schedule"] = r.schedule;
+  json["object"] = r.object;
   json["status"] = name(r.status);
   if (!r.reason.empty()) json["reason"] = shortened(r.reason);
   json["gate"] = {{"trials", r.trials}, {"worst", r.worst}};
-  json["stage"] = r.stage, json["samples"] = r.samples, json["reference"] = r.reference;
+  json["stage"] = r.stage;
+  json["samples"] = r.samples;
+  json["reference"] = r.reference;
   if (r.screenedRows) json["screened_rows"] = r.screenedRows;
   if (r.conclusion)
     json["conclusion"] = {{"verdict", name(r.conclusion->verdict)},
                           {"ratio", r.conclusion->ratio},
                           {"low", r.conclusion->low},
                           {"high", r.conclusion->high}};
-  json["session"] = r.session, json["number"] = r.number;
+  json["session"] = r.session;
+  json["number"] = r.number;
   if (r.stamp) json["stamp"] = r.stamp;
   return json;
 }
@@ -152,15 +157,18 @@ Record fromJson(const Json& json) {
   for (const auto& [key, value] : facts.items()) r.device.facts[key] = wholeAt(facts, key.c_str(), 0);
   const Json& toolchain = objectAt(json, "toolchain");
   for (const auto& [key, value] : toolchain.items()) r.toolchain[key] = nameAt(toolchain, key.c_str());
-  r.generator = nameAt(json, "generator"), r.schedule = nameAt(json, "schedule"),
+  r.generator = nameAt(json, "generator");
+  r.schedule = nameAt(json, "schedule");
   r.object = textAt(json, "object");
   r.status = enumAt<Status>(json, "status", kStatusNames);
   if (json.contains("reason")) r.reason = textAt(json, "reason");
   if (r.status == Status::Refused && r.reason.starts_with(kDuplicateOfSchema1)) r.status = Status::Duplicate;
   const Json& gate = objectAt(json, "gate");
-  r.trials = wholeAt(gate, "trials", 0), r.worst = numberAt(gate, "worst");
+  r.trials = wholeAt(gate, "trials", 0);
+  r.worst = numberAt(gate, "worst");
   r.stage = nameAt(json, "stage");
-  r.samples = samplesAt(json, "samples"), r.reference = samplesAt(json, "reference");
+  r.samples = samplesAt(json, "samples");
+  r.reference = samplesAt(json, "reference");
   if (r.samples.size() != r.reference.size()) throw Unusable();
   if (json.contains("screened_rows")) r.screenedRows = wholeAt(json, "screened_rows", 1);
   if (json.contains("conclusion")) {
@@ -169,7 +177,8 @@ Record fromJson(const Json& json) {
                     numberAt(c, "high")};
   }
   if (!isConclusive(r)) throw Unusable();
-  r.session = textAt(json, "session"), r.number = wholeAt(json, "number", 0);
+  r.session = textAt(json, "session");
+  r.number = wholeAt(json, "number", 0);
   if (json.contains("stamp")) r.stamp = wholeAt(json, "stamp", 1);
   return r;
 }

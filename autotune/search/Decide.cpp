@@ -108,7 +108,9 @@ Decision confirmed(const Landscape& landscape, const Decision& won, const Sample
     decision.ratio = meanRatio(each);
     return decision;
   }
-  decision.chosen = landscape.byDefault(), decision.tie = true, decision.ratio = {1, 1, 1};
+  decision.chosen = landscape.byDefault();
+  decision.tie = true;
+  decision.ratio = {1, 1, 1};
   return decision;
 }
 

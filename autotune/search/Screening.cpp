@@ -37,8 +37,10 @@ bool Screening::measureDefault() {
     if (one.status != Status::Ok) outcome_.failure = one.reason;
     outcome_.screened.push_back(std::move(one));
   }
-  if (outcome_.screened.empty() && outcome_.failure.empty())
-    outcome_.failure = "it was interrupted before the default was measured", outcome_.interrupted = true;
+  if (outcome_.screened.empty() && outcome_.failure.empty()) {
+    outcome_.failure = "it was interrupted before the default was measured";
+    outcome_.interrupted = true;
+  }
   total_ = outcome_.screened.size();
   return outcome_.failure.empty();
 }

@@ -87,7 +87,8 @@ class Searching {
       const int taken = runBlock();
       if (!outcome_.failure.empty()) return;
       if (rounds == 0 && lab_.stopped() && taken < kBlock) {
-        outcome_.failure = "it was interrupted in the first rounds of its race", outcome_.interrupted = true;
+        outcome_.failure = "it was interrupted in the first rounds of its race";
+        outcome_.interrupted = true;
         return;
       }
       rounds += std::max(taken, 1);
@@ -123,7 +124,8 @@ class Searching {
       const Decision decision = decide(landscape_, racers, options_.incumbent, slack);
       if (winner == 0) outcome_.decision = decision;
       if (decision.tie) break;
-      outcome_.decision.chosen = decision.chosen, outcome_.decision.tie = false,
+      outcome_.decision.chosen = decision.chosen;
+      outcome_.decision.tie = false;
       outcome_.decision.ratio = decision.ratio;
       const double gain = confirm();
       if (!outcome_.failure.empty() || !outcome_.decision.tie) return;
@@ -182,8 +184,11 @@ class Searching {
     const auto known = std::ranges::find(outcome_.screened, point, &Screened::point);
     if (known == outcome_.screened.end())
       outcome_.screened.push_back(*failure);
-    else
-      known->status = failure->status, known->reason = failure->reason, known->mayPass = failure->mayPass;
+    else {
+      known->status = failure->status;
+      known->reason = failure->reason;
+      known->mayPass = failure->mayPass;
+    }
   }
 
   /// Returns the number of rounds.

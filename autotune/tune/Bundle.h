@@ -9,40 +9,20 @@
 #pragma once
 
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "autotune/gate/CudaDevice.h"
 #include "autotune/measure/Clock.h"
+#include "autotune/records/Journal.h"
 #include "autotune/search/Search.h"
 #include "autotune/tune/LiveLab.h"
+#include "autotune/tune/PlanFile.h"
 
 namespace normc::tune {
 
-/// One task of a bundle, and the landscape of its candidates.
-struct Shipped {
-  Setting setting;                   ///< the device holds only what the code was compiled for
-  std::vector<Point> points;         ///< the default first
-  std::vector<BuiltCandidate> made;  ///< one for each point; paths are within the folder
-};
-
-/// The files of a bundle beside its packages.
-inline constexpr const char *kPlanFile = "plan.json", *kResultsFile = "results.jsonl";
-
-/// Returns the text of plan.json.
-std::string planText(const std::vector<Shipped>&);
-
-/// The reason why a bundle cannot be used.
-class BundleError : public std::runtime_error {
- public:
-  enum Kind { Missing, Damaged, Foreign };  ///< foreign: written by another version of normc
-  BundleError(Kind kind, const std::string& text) : std::runtime_error(text), kind(kind) {}
-  Kind kind;
-};
-
-/// Returns the tasks of plan.json. A BundleError has the file and the fault.
-std::vector<Shipped> readPlan(const std::string& folder);
+/// The file of records in a bundle.
+inline constexpr const char* kResultsFile = "results.jsonl";
 
 /// The options of a run.
 struct BundleRun {

@@ -16,7 +16,8 @@ constexpr double kFarRows = 3, kFarFeatures = 1;  // octaves
 /// Returns the problem without its shape: the part that has to be equal at every rung.
 ProblemText kindOf(const Task& task) {
   ProblemText kind = task.problem;
-  kind.segments = kind.rows = kind.features = std::nullopt, kind.segmented = false;
+  kind.segments = kind.rows = kind.features = std::nullopt;
+  kind.segmented = false;
   return kind;
 }
 

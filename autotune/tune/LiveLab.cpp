@@ -19,10 +19,6 @@ constexpr double kRequestSeconds = 2;
 constexpr double kForever = std::numeric_limits<double>::infinity();
 constexpr int kMostMakers = 16;
 
-std::string reasonOf(const Worker::Ended& ended) {
-  return ended.log.empty() ? ended.how : ended.how + "; it said: " + ended.log;
-}
-
 /// The time of a call of the search is over.
 struct OutOfTime {};
 
@@ -40,7 +36,7 @@ LiveLab::LiveLab(const Landscape& landscape, const Setting& setting, Callbacks c
       setting_(setting),
       callbacks_(std::move(callbacks)),
       remembered_(std::move(remembered)),
-      requests_(setting, callbacks_.worker),
+      client_(setting, callbacks_.worker),
       begin_(setting.begun ? setting.begun : measure::secondsNow()),
       processors_(std::min(measure::thisMachine().processors, kMostMakers)),
       makeAhead_(callbacks_.make, sparesOf(setting, processors_),
@@ -74,16 +70,16 @@ bool LiveLab::make(size_t point) {
 }
 
 void LiveLab::load(size_t point) {
-  requests_.start();
-  if (requests_.isLoaded(point)) return;
+  client_.start();
+  if (client_.isLoaded(point)) return;
   std::optional<BuiltCandidate>& made = facts_[point].made;
   if (!made) made = makeAhead_.take(point, kForever);
   if (!made->failure.empty()) throw CannotDo(made->failure, made->unavailable);
-  requests_.load(point, *made);
+  client_.load(point, *made);
 }
 
 /// Returns about how long a call of the default takes with the present rows; 0 if it is not known.
-double LiveLab::callSeconds() const { return secondsOfRow_ * double(requests_.rows()); }
+double LiveLab::callSeconds() const { return secondsOfRow_ * double(client_.rows()); }
 
 std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int rounds, const Each& each) {
   if (points.empty()) return {};  // none runs
@@ -100,10 +96,9 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
     const double patience =
         std::max(kLeastPatience, 20 * round * double(wanted + kUntimed)) + (known ? 0 : setting_.patience);
     const double rest = left();
-    const double quiet = std::min(setting_.quietPatience, setting_.quietShare * now()) - requests_.waited();
-    const auto part =
-        requests_.sample(points, first, wanted, patience, std::max(quiet, 0.0),
-                         std::isfinite(rest) ? std::optional(std::max(rest, 0.0)) : std::nullopt);
+    const double quiet = std::min(setting_.quietPatience, setting_.quietShare * now()) - client_.waited();
+    const auto part = client_.sample(points, first, wanted, patience, std::max(quiet, 0.0),
+                                     std::isfinite(rest) ? std::optional(std::max(rest, 0.0)) : std::nullopt);
     each(part);
     for (size_t i = 0; i < all.size(); ++i) all[i].insert(all[i].end(), part[i].begin(), part[i].end());
     first += int(part[0].size());
@@ -116,81 +111,80 @@ std::vector<Samples> LiveLab::sample(const std::vector<size_t>& points, int roun
 /// Throws if the default cannot be loaded: without it no comparison is possible. A lost device is detected
 /// here.
 void LiveLab::loadDefault() {
-  std::string reason;
-  try {
-    return load(landscape_.byDefault());
-  } catch (const Worker::Ended& ended) {
-    reason = reasonOf(ended);
-  } catch (const CannotDo& refusal) {
-    reason = refusal.what();
-  }
-  throw std::runtime_error("the default of " + setting_.task.problem.text() +
-                           " ran before and does not any more, so the device may be gone: " + reason);
+  if (const auto failure = attempt([&] { load(landscape_.byDefault()); }))
+    throw std::runtime_error(
+        "the default of " + setting_.task.problem.text() +
+        " ran before and does not any more, so the device may be gone: " + failure->reason);
 }
 
-std::string LiveLab::askGate(size_t point, Requests::Part part) {
+std::string LiveLab::askGate(size_t point, GatePart part) {
   Facts& facts = facts_[point];
   const double begin = measure::secondsNow();
-  const Requests::Verdict verdict = requests_.gate(point, part, limit());
+  const GateAnswer verdict = client_.gate(point, part, limit());
   longestGate_ = std::max(longestGate_, measure::secondsNow() - begin);
-  facts.trials += verdict.trials, facts.worst = std::max(facts.worst, verdict.worst);
-  facts.whole = part != Requests::Part::First;
+  facts.trials += verdict.trials;
+  facts.worst = std::max(facts.worst, verdict.worst);
+  facts.whole = part != GatePart::First;
   return verdict.failure;
 }
 
 /// Runs the gate. A candidate that fails is never timed.
 Screened LiveLab::judged(size_t point) {
-  Screened result{.point = point};
-  Facts& facts = facts_[point];
+  const Facts& facts = facts_[point];
   if (!facts.made->failure.empty())
-    return result.status = Status::Refused, result.reason = facts.made->failure, result;
+    return {.point = point, .status = Status::Refused, .reason = facts.made->failure};
   const auto [first, isNew] = byObject_.try_emplace(facts.made->object, point);
-  if (!isNew && first->second != point) {
-    result.status = Status::Duplicate;
-    result.reason = "the same code as " + landscape_[first->second].schedule;
-    return result;
-  }
+  if (!isNew && first->second != point)
+    return {.point = point,
+            .status = Status::Duplicate,
+            .reason = "the same code as " + landscape_[first->second].schedule};
   load(point);
   const bool byDefault = point == landscape_.byDefault();
-  result.reason = askGate(point, byDefault ? Requests::Part::All : Requests::Part::First);
+  Screened result{.point = point};
+  result.reason = askGate(point, byDefault ? GatePart::All : GatePart::First);
   if (!result.reason.empty()) result.status = Status::Wrong;
   return result;
 }
 
+void LiveLab::timeWithDefault(Screened& result) {
+  const size_t byDefault = landscape_.byDefault();
+  if (result.point != byDefault) loadDefault();
+  const int rounds = scale() > 1 ? kFirstRounds : kScreenRounds;
+  std::vector<Samples> samples = sample({result.point, byDefault}, rounds);
+  result.samples = std::move(samples[0]);
+  result.reference = std::move(samples[1]);
+  if (result.point != byDefault) return;
+  secondsOfRow_ = measure::median(result.samples) / double(client_.rows());
+  result.reference = result.samples;
+}
+
 Screened LiveLab::measure(size_t point) {
   Screened result{.point = point};
-  bool mayPass = false;
-  try {
+  const auto failure = attempt([&] {
     result = judged(point);
-    mayPass = facts_[point].made->unavailable;
-    if (result.status == Status::Ok) {
-      if (point != landscape_.byDefault()) loadDefault();
-      const int rounds = scale() > 1 ? kFirstRounds : kScreenRounds;
-      std::vector<Samples> samples = sample({point, landscape_.byDefault()}, rounds);
-      result.samples = std::move(samples[0]), result.reference = std::move(samples[1]);
-      if (point == landscape_.byDefault())
-        secondsOfRow_ = measure::median(result.samples) / double(requests_.rows()),
-        result.reference = result.samples;
-    }
-  } catch (const Worker::Ended& ended) {
-    if (ended.hung && left() <= 0) throw OutOfTime();
-    result.status = ended.hung ? Status::Hung : Status::Crashed;
-    result.reason = reasonOf(ended);
-  } catch (const CannotDo& refusal) {
-    result.status = Status::Refused, result.reason = refusal.what(), mayPass = refusal.mayPass;
+    result.mayPass = facts_[point].made->unavailable;
+    if (result.status == Status::Ok) timeWithDefault(result);
+  });
+  if (failure) {
+    if (failure->status == Status::Hung && left() <= 0) throw OutOfTime();
+    result.status = failure->status;
+    result.reason = failure->reason;
+    result.mayPass = failure->mayPass;
   }
-  result.mayPass = mayPass;
-  if (mayPass) return result;  // a record would keep the candidate out of later searches
+  if (result.mayPass) return result;  // a record would keep the candidate out of later searches
   Record record = recordOf(point);
-  record.stage = "screen", record.status = result.status, record.reason = result.reason;
-  record.samples = result.samples, record.reference = result.reference;
+  record.stage = "screen";
+  record.status = result.status;
+  record.reason = result.reason;
+  record.samples = result.samples;
+  record.reference = result.reference;
   keep(record);
   return result;
 }
 
 std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
   std::vector<Screened> results;
-  requests_.setRows(screenRows());
+  client_.setRows(screenRows());
   std::vector<size_t> next;
   for (const size_t point : points)
     if (!facts_[point].made && !remembered_.contains(point)) next.push_back(point);
@@ -209,18 +203,21 @@ std::vector<Screened> LiveLab::screen(const std::vector<size_t>& points) {
       results.push_back(known == remembered_.end() ? measure(point) : known->second);
     }
   } catch (const OutOfTime&) {
-    requests_.endWorker();
+    client_.endWorker();
   }
   exempt_ = false;
   if (callbacks_.journal) callbacks_.journal->sync();
   return results;
 }
 
-void LiveLab::fail(size_t point, Status status, const std::string& reason, bool mayPass) {
-  failed_[point] = {.point = point, .status = status, .reason = reason, .mayPass = mayPass};
-  if (mayPass) return;
+void LiveLab::fail(size_t point, const CandidateFailure& failure) {
+  failed_[point] = {
+      .point = point, .status = failure.status, .reason = failure.reason, .mayPass = failure.mayPass};
+  if (failure.mayPass) return;
   Record record = recordOf(point);
-  record.stage = "race", record.status = status, record.reason = reason;
+  record.stage = "race";
+  record.status = failure.status;
+  record.reason = failure.reason;
   keep(record);
 }
 
@@ -232,21 +229,19 @@ std::vector<size_t> LiveLab::finishGate(const std::vector<size_t>& points) {
     if (failed_.contains(point)) continue;
     const bool mayWait = point != landscape_.byDefault() && !facts_[point].whole;
     if (mayWait && (left() <= 0 || !make(point))) continue;
-    try {
-      if (!facts_[point].whole) {
-        load(point);
-        if (const std::string failure = askGate(point, Requests::Part::Rest); !failure.empty()) {
-          fail(point, Status::Wrong, failure);
-          continue;
-        }
-      }
+    std::string wrong;
+    const auto failure = attempt([&] {
+      if (facts_[point].whole) return;
+      load(point);
+      wrong = askGate(point, GatePart::Rest);
+    });
+    if (failure && failure->status == Status::Hung && left() <= 0) continue;
+    if (failure)
+      fail(point, *failure);
+    else if (!wrong.empty())
+      fail(point, {Status::Wrong, wrong});
+    else
       passed.push_back(point);
-    } catch (const Worker::Ended& ended) {
-      if (ended.hung && left() <= 0) continue;
-      fail(point, ended.hung ? Status::Hung : Status::Crashed, reasonOf(ended));
-    } catch (const CannotDo& refusal) {
-      fail(point, Status::Refused, refusal.what(), refusal.mayPass);
-    }
   }
   return passed;
 }
@@ -255,15 +250,17 @@ std::vector<size_t> LiveLab::able(const std::vector<size_t>& points, int rounds)
   std::vector<size_t> list;
   for (const size_t point : points) {
     if (failed_.contains(point)) continue;
-    try {
-      if (rounds) requests_.endWorker(), sample({point}, rounds);
+    const auto failure = attempt([&] {
+      if (rounds) {
+        client_.endWorker();
+        sample({point}, rounds);
+      }
       load(point);
+    });
+    if (failure)
+      fail(point, *failure);
+    else
       list.push_back(point);
-    } catch (const Worker::Ended& ended) {
-      fail(point, ended.hung ? Status::Hung : Status::Crashed, reasonOf(ended));
-    } catch (const CannotDo& refusal) {
-      fail(point, Status::Refused, refusal.what(), refusal.mayPass);
-    }
   }
   return list;
 }
@@ -276,26 +273,19 @@ std::vector<Samples> LiveLab::timed(const std::vector<size_t>& points, int round
     if (byDefault == running.end()) return;
     for (size_t i = 0; i < running.size(); ++i) {
       Record record = recordOf(running[i]);
-      record.stage = stage, record.samples = part[i];
+      record.stage = stage;
+      record.samples = part[i];
       record.reference = part[size_t(byDefault - running.begin())];
       keep(record);
     }
   };
   std::vector<Samples> taken;
-  const auto whyNot = [&]() -> std::optional<std::string> {
-    try {
-      return taken = sample(running, rounds, record), std::nullopt;
-    } catch (const Worker::Ended& ended) {
-      return reasonOf(ended);
-    } catch (const CannotDo& refusal) {
-      return refusal.what();
-    }
-  };
-  if (whyNot()) {
+  const auto tryRace = [&] { return attempt([&] { taken = sample(running, rounds, record); }); };
+  if (tryRace()) {
     running = able(running, rounds);  // each alone, then a race of those that run
-    if (const auto reason = whyNot())
+    if (const auto failure = tryRace())
       throw std::runtime_error("a race of " + setting_.task.text() +
-                               " cannot be measured, though each candidate runs alone: " + *reason);
+                               " cannot be measured, though each candidate runs alone: " + failure->reason);
   }
   std::vector<Samples> results(points.size());
   for (size_t i = 0; i < running.size(); ++i)
@@ -306,7 +296,7 @@ std::vector<Samples> LiveLab::timed(const std::vector<size_t>& points, int round
 }
 
 std::vector<Samples> LiveLab::heat(const std::vector<size_t>& points, int rounds) {
-  requests_.setRows(screenRows());
+  client_.setRows(screenRows());
   return timed(points, rounds, "screen");
 }
 
@@ -317,8 +307,11 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
   makeAhead_.announce(missing);
   const std::vector<size_t> judged = finishGate(points);
   const double begin = now();
-  requests_.setRows(setting_.task.rows);
-  if (renewing_) requests_.renew(), renewing_ = false;
+  client_.setRows(setting_.task.rows);
+  if (renewing_) {
+    client_.renew();
+    renewing_ = false;
+  }
   std::vector<Samples> taken = timed(judged, rounds, "race"), samples(points.size());
   double measured = 0;
   for (size_t i = 0; i < judged.size(); ++i) {
@@ -331,38 +324,43 @@ std::vector<Samples> LiveLab::race(const std::vector<size_t>& points, int rounds
 }
 
 double LiveLab::copySeconds(const measure::Traffic& traffic, double seconds) {
-  requests_.setRows(setting_.task.rows);
-  try {
+  client_.setRows(setting_.task.rows);
+  double taken = 0;  // stays 0 where the attempt fails
+  attempt([&] {
     load(landscape_.byDefault());
-    return requests_.copy(traffic, seconds);
-  } catch (const CannotDo&) {
-    return 0;
-  } catch (const Worker::Ended&) {
-    return 0;
-  }
+    taken = client_.copy(traffic, seconds);
+  });
+  return taken;
 }
 
 Record LiveLab::recordOf(size_t point) const {
   Record record;
-  record.task = setting_.task, record.device = setting_.device, record.toolchain = setting_.toolchain;
-  record.generator = landscape_[point].generator, record.schedule = landscape_[point].schedule;
+  record.task = setting_.task;
+  record.device = setting_.device;
+  record.toolchain = setting_.toolchain;
+  record.generator = landscape_[point].generator;
+  record.schedule = landscape_[point].schedule;
   if (const auto at = facts_.find(point); at != facts_.end()) {
     if (at->second.made) record.object = at->second.made->object;
-    record.trials = at->second.trials, record.worst = at->second.worst;
+    record.trials = at->second.trials;
+    record.worst = at->second.worst;
   }
-  if (requests_.rows() != setting_.task.rows) record.screenedRows = requests_.rows();
-  record.session = setting_.session, record.number = number_++, record.stamp = setting_.stamp;
+  if (client_.rows() != setting_.task.rows) record.screenedRows = client_.rows();
+  record.session = setting_.session;
+  record.stamp = setting_.stamp;
   return record;
 }
 
-void LiveLab::keep(const Record& record) {
+void LiveLab::keep(Record record) {
+  record.number = number_++;
   if (callbacks_.journal) callbacks_.journal->append(record);
 }
 
 void LiveLab::conclude(const Outcome& outcome, std::optional<Verdict> again) {
   const Decision& d = outcome.decision;
   Record record = recordOf(d.chosen);
-  record.kind = again ? RecordKind::Verify : RecordKind::Choice, record.stage = "race",
+  record.kind = again ? RecordKind::Verify : RecordKind::Choice;
+  record.stage = "race";
   record.screenedRows = 0;
   record.conclusion = conclusionOf(d);
   if (again) record.conclusion->verdict = *again;

@@ -22,8 +22,8 @@
 #include "autotune/search/Search.h"
 #include "autotune/tune/MakeAhead.h"
 #include "autotune/tune/Remembered.h"
-#include "autotune/tune/Requests.h"
 #include "autotune/tune/Setting.h"
+#include "autotune/tune/WorkerClient.h"
 
 namespace normc::tune {
 
@@ -58,9 +58,9 @@ class LiveLab : public Lab {
   double copySeconds(const measure::Traffic&, double seconds = 60);
   /// Writes the decision of a search as a record. With a verdict: the result of measuring a choice again.
   void conclude(const Outcome&, std::optional<Verdict> again = {});
-  int64_t disturbed() const { return requests_.disturbed(); }
+  int64_t disturbed() const { return client_.disturbed(); }
   /// True if no disturbed sample was accepted, for lack of time to wait for a quiet core.
-  bool patient() const { return requests_.patient(); }
+  bool patient() const { return client_.patient(); }
   const std::optional<BuiltCandidate>& made(size_t point) const { return facts_.at(point).made; }
   const Screened* failed(size_t point) const override {
     const auto at = failed_.find(point);
@@ -81,9 +81,11 @@ class LiveLab : public Lab {
   bool make(size_t point);
   void load(size_t point);
   Screened measure(size_t point);
+  /// Takes the samples of a candidate that is screened, and of the default in the same rounds.
+  void timeWithDefault(Screened&);
   Screened judged(size_t point);
   /// Runs the gate. Returns the failure; empty: it passed.
-  std::string askGate(size_t point, Requests::Part part);
+  std::string askGate(size_t point, GatePart part);
   std::vector<size_t> finishGate(const std::vector<size_t>& points);
   void loadDefault();
   /// Takes fewer rounds if it is stopped, its time is over, or rounds are long. Calls `each` with what every
@@ -96,9 +98,11 @@ class LiveLab : public Lab {
   /// others are recorded as failed and left out.
   std::vector<size_t> able(const std::vector<size_t>& points, int rounds = 0);
   /// Leaves a candidate out of the race, and records why, unless the reason may pass.
-  void fail(size_t point, Status status, const std::string& reason, bool mayPass = false);
+  void fail(size_t point, const CandidateFailure&);
+  /// Returns a record without its number.
   Record recordOf(size_t point) const;
-  void keep(const Record&);
+  /// Numbers a record and writes it.
+  void keep(Record);
   double left() { return exempt_ ? std::numeric_limits<double>::infinity() : end_ - now(); }
   double limit();
   double callSeconds() const;
@@ -110,12 +114,12 @@ class LiveLab : public Lab {
   std::map<size_t, Facts> facts_;
   std::vector<size_t> announced_;
   std::map<std::string, size_t> byObject_;  ///< the first point with each code
-  Requests requests_;
+  WorkerClient client_;
   std::map<size_t, Screened> failed_;  ///< how candidates failed in a race
   double longestGate_ = 0, startSeconds_ = 0;
   double secondsOfRow_ = 0;  ///< of a call of the default
   bool renewing_ = false;
-  mutable int64_t number_ = 0;
+  int64_t number_ = 0;  ///< of the next record
   double begin_;
   double end_ = std::numeric_limits<double>::infinity();  ///< of now(), for calls of the search
   bool exempt_ = true;                                    ///< what is done now is done whatever it takes

@@ -15,7 +15,10 @@ namespace normc::tune {
 
 std::string objectOf(const std::string& package) {
   package::Manifest manifest = package::wholeManifest(package::manifestTextOf(package));
-  for (package::Kernel& kernel : manifest.kernels) kernel.schedule.clear(), kernel.origin.clear();
+  for (package::Kernel& kernel : manifest.kernels) {
+    kernel.schedule.clear();
+    kernel.origin.clear();
+  }
   for (package::Blob& blob : manifest.blobs) blob.offset = 0;  // offsets depend on the length of the objects
   return runtime::sha256(package::writeManifest(manifest));
 }

@@ -39,9 +39,13 @@ std::map<size_t, Screened> rememberedFrom(const Landscape& landscape, const std:
     if (!point) continue;
     if (record.status == Status::Ok && record.samples.empty()) continue;
     Screened& one = remembered[*point];
-    one.point = *point, one.remembered = true;
-    if (const Record*& last = newest[*point]; !last || newer(record, *last))
-      last = &record, one.status = record.status, one.reason = record.reason;
+    one.point = *point;
+    one.remembered = true;
+    if (const Record*& last = newest[*point]; !last || newer(record, *last)) {
+      last = &record;
+      one.status = record.status;
+      one.reason = record.reason;
+    }
     one.samples.insert(one.samples.end(), record.samples.begin(), record.samples.end());
     one.reference.insert(one.reference.end(), record.reference.begin(), record.reference.end());
   }

@@ -102,7 +102,10 @@ int main(int argc, char** argv) {
   std::signal(SIGCHLD, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) return std::fputs(kUsage, stdout), 0;
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
   normc::tune::BundleRun run;
   try {
     run = runOf(words);
@@ -111,7 +114,10 @@ int main(int argc, char** argv) {
   }
   const normc::tune::Interrupt interrupt;
   run.stop = [&] { return interrupt.requested(); };
-  run.say = [](const std::string& line) { std::printf("%s\n", line.c_str()), std::fflush(stdout); };
+  run.say = [](const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  };
   try {
     run.worker = normc::tune::Worker::besideThis();
     return exitCode(normc::tune::runBundle(run));

@@ -81,7 +81,10 @@ normc_status findWorker(const char* given, std::string& worker) {
             : std::vector<std::string>{folder + "/normc-worker",
                                        folder + "/" NORMC_PROGRAMS_FROM_LIBRARIES "/normc-worker"};
   for (const std::string& place : places)
-    if (access(place.c_str(), X_OK) == 0) return worker = absolute(place), NORMC_OK;
+    if (access(place.c_str(), X_OK) == 0) {
+      worker = absolute(place);
+      return NORMC_OK;
+    }
   if (given) return fail(NORMC_NOT_FOUND, "options.worker is ", given, ", which is no program");
   return fail(NORMC_NOT_FOUND, "kernels are measured by normc-worker, which is neither ", places[0].c_str(),
               " nor ", places[1].c_str(), "; name it by options.worker");
@@ -131,8 +134,14 @@ normc_status canonical(const normc_tuner& tuner, const std::string& given, Canon
     return Diagnostic{.message = "the bundle has no " + std::string(name)};
   };
   const auto problem = parseProblem(given, find);
-  if (unknown) return result.text = given, NORMC_OK;
-  if (problem) return result = {problem->text(), problem->segmented}, NORMC_OK;
+  if (unknown) {
+    result.text = given;
+    return NORMC_OK;
+  }
+  if (problem) {
+    result = {problem->text(), problem->segmented};
+    return NORMC_OK;
+  }
   if (!damaged.empty()) return fail(NORMC_DATA_LOSS, "the bundle's text of ", damaged.c_str(), " is damaged");
   return fail(NORMC_INVALID_ARGUMENT, "request.problem: ", problem.errors().at(0).message.c_str());
 }
@@ -155,7 +164,9 @@ normc_status taskOf(const normc_tuner& tuner, const normc_tuner_request& request
                 " has two dimensions; set it to 0, and request.rows to all rows");
   task = *nearest;
   tune::Task& t = task.setting.task;
-  t.rows = request.rows, t.segments = std::max<int64_t>(request.segments, 1), t.threads = request.threads;
+  t.rows = request.rows;
+  t.segments = std::max<int64_t>(request.segments, 1);
+  t.threads = request.threads;
   t.policy = request.policy ? request.policy : "warm";
   if (const std::string why = tune::whyTooLarge(t); !why.empty())
     return fail(NORMC_INVALID_ARGUMENT, "request.rows is ", request.rows, ": ", why.c_str());
@@ -219,16 +230,19 @@ normc_status normc_tuner_open(const char* folder, const normc_tuner_options* opt
     return translated([&] {
       auto made = std::make_unique<normc_tuner>();
       tune::BundleRun& run = made->run;
-      run.folder = absolute(folder),
+      run.folder = absolute(folder);
       run.records = read.records ? absolute(read.records) : run.folder + "/" + tune::kResultsFile;
       if (read.cuda_library) run.cudaLibrary = read.cuda_library;
       if (run.cudaLibrary.find('/') != run.cudaLibrary.npos) run.cudaLibrary = absolute(run.cudaLibrary);
       NORMC_TRY(findWorker(read.worker, run.worker));
-      made->progress = read.progress, made->progressCtx = read.progress_ctx;
+      made->progress = read.progress;
+      made->progressCtx = read.progress_ctx;
       run.stop = [self = made.get()] { return self->stop(); };
       run.progress = [self = made.get()](const tune::SearchOptions::Progress& p) {
-        self->status.phase = p.phase, self->status.ratio = p.ratio;
-        self->status.done = int64_t(p.done), self->status.candidates = int64_t(p.total);
+        self->status.phase = p.phase;
+        self->status.ratio = p.ratio;
+        self->status.done = int64_t(p.done);
+        self->status.candidates = int64_t(p.total);
       };
       made->bundle = std::make_unique<tune::OpenBundle>(run);
       for (const tune::Shipped& shipped : made->bundle->tasks())
@@ -269,8 +283,10 @@ normc_status normc_tuner_run(normc_tuner* tuner, const normc_tuner_request* give
       tune::Shipped task;
       NORMC_TRY(taskOf(*tuner, request, task));
       const double budget = request.budget_seconds > 0 ? request.budget_seconds : tune::kUsualBudget;
-      tuner->run.fresh = request.fresh != 0, tuner->run.deviceIndex = request.device_id;
-      tuner->cancelled = false, tuner->begin = std::chrono::steady_clock::now();
+      tuner->run.fresh = request.fresh != 0;
+      tuner->run.deviceIndex = request.device_id;
+      tuner->cancelled = false;
+      tuner->begin = std::chrono::steady_clock::now();
       const std::string problem = task.setting.task.problem.text();
       tuner->status = {.struct_size = sizeof tuner->status,
                        .problem = problem.c_str(),

@@ -111,7 +111,8 @@ Worker::Worker(const std::string& program) : program_(program) {
   if (process_ == 0) become(program.c_str(), in[0], out[1], log_, parent);
   const std::string why = std::strerror(errno);
   closeAll({&in[0], &out[1]});
-  to_ = in[1], from_ = out[0];
+  to_ = in[1];
+  from_ = out[0];
   if (process_ > 0) return;
   closeAll({&to_, &from_, &log_});
   throw std::runtime_error("cannot start a worker: " + why);
@@ -163,10 +164,11 @@ void Worker::giveUp(bool hung, const std::string& printed) {
   if (!answered_ && !hung && ended.unseen)
     throw std::runtime_error("cannot start the worker " + program_ + ": " +
                              (ended.log.empty() ? ended.how : ended.log));
-  if (!printed.empty())
-    ended.hung = false,
+  if (!printed.empty()) {
+    ended.hung = false;
     ended.how = "answered " + quoted(printed) +
                 ", which is no JSON object: a kernel may have printed it; so it was ended";
+  }
   throw ended;
 }
 
@@ -175,7 +177,8 @@ Json Worker::ask(const Json& request, double seconds) {
   const std::string line = lineOf(request);
   for (size_t sent = 0; sent < line.size();) {  // avoids SIGPIPE: the worker may have ended
     sigset_t pipe, before;
-    sigemptyset(&pipe), sigaddset(&pipe, SIGPIPE);
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
     const ssize_t written = write(to_, line.data() + sent, line.size() - sent);
     const int error = errno;
@@ -191,7 +194,10 @@ Json Worker::ask(const Json& request, double seconds) {
       const std::string line = received_.substr(0, newline);
       const Json answer = parseJson(line);
       received_.erase(0, newline + 1);
-      if (answer.is_object()) return answered_ = true, answer;
+      if (answer.is_object()) {
+        answered_ = true;
+        return answer;
+      }
       giveUp(false, line.empty() ? "an empty line" : line);
     }
     const double left = std::chrono::duration<double>(deadline - measure::Clock::now()).count();

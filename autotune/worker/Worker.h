@@ -1,4 +1,4 @@
-// A worker process, controlled by its parent: sends requests, receives answers or its end.
+// A worker process, controlled by its parent: sends requests (Protocol.h), receives answers or its end.
 //
 // The worker is a separate program in its own process group. Its standard input and output are pipes, and its
 // standard error is kept as its log. It ends with this process, or if a request exceeds its time limit.
@@ -12,9 +12,6 @@
 namespace normc::tune {
 
 using Json = nlohmann::json;
-
-/// The version of the requests and answers in Bench.h; part of the answer to a task.
-inline constexpr int kProtocol = 1;
 
 class Worker {
  public:

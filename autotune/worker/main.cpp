@@ -4,8 +4,8 @@
 #include <iostream>
 #include <string>
 
-#include "autotune/worker/Bench.h"
 #include "autotune/worker/StandardFiles.h"
+#include "autotune/worker/WorkerRequests.h"
 
 int main(int argc, char**) {
   normc::tune::reserveStandardFiles();
@@ -16,12 +16,12 @@ int main(int argc, char**) {
         stderr);
     return 2;
   }
-  normc::tune::Bench bench;
+  normc::tune::WorkerRequests requests;
   for (std::string line; std::getline(std::cin, line);) {
     const normc::tune::Json request = normc::tune::Json::parse(line, nullptr, false);
     const auto answer = request.is_object()
-                            ? bench.answer(request)
-                            : normc::tune::Json{{"error", "a request is a JSON object on one line"}};
+                            ? requests.answer(request)
+                            : normc::tune::ErrorAnswer{"a request is a JSON object on one line"}.json();
     std::cout << answer.dump(-1, ' ', false, normc::tune::Json::error_handler_t::replace) << std::endl;
   }
   return 0;

@@ -4,7 +4,7 @@
 
 #include "autotune/measure/CudaTimer.h"
 #include "autotune/measure/Subject.h"
-#include "autotune/tune/Bundle.h"
+#include "autotune/tune/PlanFile.h"
 #include "bench/kit/Kernels.h"
 #include "bench/kit/Text.h"
 

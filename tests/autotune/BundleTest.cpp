@@ -15,7 +15,10 @@ class Bundle : public WildTest {
  protected:
   BundleRun run() {
     BundleRun run;
-    run.folder = folder_, run.records = folder_ + "/results.jsonl", run.worker = NORMC_WORKER, run.budget = 3;
+    run.folder = folder_;
+    run.records = folder_ + "/results.jsonl";
+    run.worker = NORMC_WORKER;
+    run.budget = 3;
     run.say = [this](const std::string& line) { said_ += line + "\n"; };
     return run;
   }
@@ -50,7 +53,8 @@ TEST_F(Bundle, IsMeasuredAndLeavesRecordsOfThisMachine) {
   ASSERT_TRUE(database);
   int choices = 0, wrong = 0;
   for (const Record& record : database->records) {
-    choices += record.kind == RecordKind::Choice, wrong += record.status == Status::Wrong;
+    choices += record.kind == RecordKind::Choice;
+    wrong += record.status == Status::Wrong;
     EXPECT_GE(record.device.facts.at("cores"), 1);
     EXPECT_FALSE(record.device.name.empty());
   }
@@ -83,7 +87,8 @@ TEST_F(Bundle, WhatIsDecidedIsNotMeasuredAgain) {
   EXPECT_EQ(runBundle(again), BundleEnd::Whole);
   EXPECT_NE(said_.find("known from its records, "), std::string::npos) << said_;
   EXPECT_EQ(readDatabase(folder_ + "/results.jsonl")->counts.records, before);
-  again = run(), again.fresh = true;
+  again = run();
+  again.fresh = true;
   EXPECT_EQ(runBundle(again), BundleEnd::Whole);
   EXPECT_GT(readDatabase(folder_ + "/results.jsonl")->counts.records, before);
 }
@@ -117,9 +122,11 @@ done
 TEST_F(Bundle, WhatIsMeasuredAfreshKeepsTheChoiceWhereItIsClose) {
   pack({"right", "slow"});
   BundleRun told = run();
-  told.worker = folder_ + "/worker", told.budget = 60;
+  told.worker = folder_ + "/worker";
+  told.budget = 60;
   const auto chosen = [&](const std::string& seconds) {
-    writeWorker(told.worker, seconds), said_.clear();
+    writeWorker(told.worker, seconds);
+    said_.clear();
     EXPECT_EQ(runBundle(told), BundleEnd::Whole);
     return said_.substr(said_.rfind(' ') + 1);
   };
@@ -147,7 +154,10 @@ TEST_F(Bundle, EndsWhenItsTimeIsOverAndTheRestIsForTheNextRun) {
   BundleRun brief = run();
   double now = 100;
   brief.seconds = 1, brief.clock = [&] { return now; };
-  brief.say = [&](const std::string& line) { said_ += line + "\n", now += 1.5; };
+  brief.say = [&](const std::string& line) {
+    said_ += line + "\n";
+    now += 1.5;
+  };
   EXPECT_EQ(runBundle(brief), BundleEnd::OutOfTime);
   EXPECT_EQ(std::count(said_.begin(), said_.end(), '\n'), 1) << "one that had begun is ended: " << said_;
   EXPECT_EQ(runBundle(run()), BundleEnd::Whole);
@@ -252,7 +262,8 @@ TEST_F(Bundle, PathsOfAPlanStayInItsFolder) {
   std::filesystem::create_symlink(outside, folder_ + "/slow.npk");
   EXPECT_EQ(error(),
             folder_ + "/slow.npk is a link to a file outside of the bundle; export the bundle again");
-  std::filesystem::remove(folder_ + "/slow.npk"), std::filesystem::remove(outside);
+  std::filesystem::remove(folder_ + "/slow.npk");
+  std::filesystem::remove(outside);
 }
 
 TEST_F(Bundle, APackageIsThatOfItsCandidate) {
@@ -268,7 +279,8 @@ TEST_F(Bundle, APackageIsThatOfItsCandidate) {
   const std::string right = folder_ + "/right.npk", slow = folder_ + "/slow.npk",
                     away = folder_ + "/away.npk";
   EXPECT_EQ(errorOf([&] {
-              std::filesystem::rename(right, away), std::filesystem::rename(slow, right);
+              std::filesystem::rename(right, away);
+              std::filesystem::rename(slow, right);
               std::filesystem::rename(away, slow);
             }),
             names("right"))

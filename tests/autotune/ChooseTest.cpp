@@ -20,15 +20,21 @@ Record choice(int64_t rows, int64_t features, const std::string& schedule, doubl
             "warm"};
   r.device = {"cpu", "x86-64-v3", "this one", {{"cores", 2}}};
   r.toolchain = {{"normc", "1"}};
-  r.generator = "mlir", r.schedule = schedule, r.stage = "race";
-  r.samples = {ratio}, r.reference = {1};
+  r.generator = "mlir";
+  r.schedule = schedule;
+  r.stage = "race";
+  r.samples = {ratio};
+  r.reference = {1};
   r.conclusion = Conclusion{Verdict::Won, ratio, ratio, ratio};
-  r.session = "s", r.number = rows + features;
+  r.session = "s";
+  r.number = rows + features;
   return r;
 }
 
 Record verified(Record r, Verdict verdict) {
-  r.kind = RecordKind::Verify, r.conclusion->verdict = verdict, r.number += 1000000;
+  r.kind = RecordKind::Verify;
+  r.conclusion->verdict = verdict;
+  r.number += 1000000;
   return r;
 }
 
@@ -170,7 +176,7 @@ TEST(Choose, TunedSizesAreThoseOfTheProblemAscending) {
 TEST(Choose, WhereRowsLieInRunsTheirLengthCountsToo) {
   const auto channels = [](int64_t segments, int64_t rows, const char* schedule) {
     Record r = choice(rows, 64, schedule);
-    r.task.problem = *parseProblemText("batch_norm:forward@f32[*x64x*]{layout=channels_first}"),
+    r.task.problem = *parseProblemText("batch_norm:forward@f32[*x64x*]{layout=channels_first}");
     r.task.segments = segments;
     r.number = segments;
     return r;

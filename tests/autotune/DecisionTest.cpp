@@ -206,7 +206,8 @@ TEST(Confirmation, ACandidateThatFailsInItIsNotChosen) {
   const Outcome outcome = search(world.landscape, lab, shortRace());
   EXPECT_TRUE(outcome.decision.tie);
   EXPECT_EQ(outcome.failure, "");
-  lab.process = 0, lab.gone = 0;
+  lab.process = 0;
+  lab.gone = 0;
   EXPECT_EQ(search(world.landscape, lab, shortRace()).failure,
             "it failed in the race, after it had passed the gate");
 }

@@ -120,7 +120,8 @@ void MeasuredLab::waitFor(size_t point) {
 
 void MeasuredLab::start(int kind) {
   if (running_ == kind && !renewing_) return;
-  running_ = kind, renewing_ = false;
+  running_ = kind;
+  renewing_ = false;
   pass(costs_.start[kind]);
 }
 

@@ -25,10 +25,16 @@ Record sample(int64_t number = 0) {
       *parseProblemText("layer_norm:forward@f32[*x1024]"), "0123456789abcdef", 1, 2048, 1024, 2, "warm"};
   r.device = {"cpu", "x86-64-v3", "a processor", {{"cores", 2}, {"last_cache", 33554432}}};
   r.toolchain = {{"normc", "0.1.0"}, {"llvm", "22.1.8"}};
-  r.generator = "mlir", r.schedule = "resident,vector=8,rows=4", r.object = "ab";
-  r.trials = 22, r.worst = 0.25, r.stage = "screen";
-  r.samples = {1.5e-4, 0.1, 1.0 / 3}, r.reference = {2e-4, 0.2, 2.0 / 3};
-  r.session = "s", r.number = number;
+  r.generator = "mlir";
+  r.schedule = "resident,vector=8,rows=4";
+  r.object = "ab";
+  r.trials = 22;
+  r.worst = 0.25;
+  r.stage = "screen";
+  r.samples = {1.5e-4, 0.1, 1.0 / 3};
+  r.reference = {2e-4, 0.2, 2.0 / 3};
+  r.session = "s";
+  r.number = number;
   return r;
 }
 
@@ -51,9 +57,11 @@ class Records : public testing::Test {
 
 TEST_F(Records, AreReadAsTheyWereWritten) {
   Record choice = sample(7);
-  choice.kind = RecordKind::Choice, choice.conclusion = Conclusion{Verdict::Won, 0.8, 0.75, 0.85};
+  choice.kind = RecordKind::Choice;
+  choice.conclusion = Conclusion{Verdict::Won, 0.8, 0.75, 0.85};
   Record wrong = sample(8);
-  wrong.status = Status::Wrong, wrong.reason = "y: \"nan\"\n\xff";
+  wrong.status = Status::Wrong;
+  wrong.reason = "y: \"nan\"\n\xff";
   Record fewer = sample(9);
   fewer.screenedRows = 512;
   for (const Record& record : {sample(), choice, fewer}) {
@@ -68,7 +76,8 @@ TEST_F(Records, AreReadAsTheyWereWritten) {
 
 TEST_F(Records, ADuplicateIsOneOfANewerSchema) {
   Record same = sample();
-  same.status = Status::Duplicate, same.reason = "the same code as resident,vector=8,rows=4";
+  same.status = Status::Duplicate;
+  same.reason = "the same code as resident,vector=8,rows=4";
   const std::string line = lineOf(same);
   EXPECT_NE(line.find("\"schema\":2,"), std::string::npos) << line;
   EXPECT_NE(line.find("\"status\":\"duplicate\""), std::string::npos) << line;
@@ -80,7 +89,8 @@ TEST_F(Records, ADuplicateIsOneOfANewerSchema) {
 
 TEST_F(Records, ADuplicateOfSchema1IsReadAsOne) {
   Record old = sample();
-  old.status = Status::Refused, old.reason = "the same code as resident,vector=8,rows=4";
+  old.status = Status::Refused;
+  old.reason = "the same code as resident,vector=8,rows=4";
   const std::string line = lineOf(old);
   EXPECT_NE(line.find("\"status\":\"refused\""), std::string::npos) << line;
   ASSERT_TRUE(readLine(line).record);
@@ -88,7 +98,8 @@ TEST_F(Records, ADuplicateOfSchema1IsReadAsOne) {
   EXPECT_EQ(readLine(line).record->reason, old.reason);
   old.reason = "rows is too large";
   EXPECT_EQ(readLine(lineOf(old)).record->status, Status::Refused);
-  old.status = Status::Wrong, old.reason = "the same code as another";
+  old.status = Status::Wrong;
+  old.reason = "the same code as another";
   EXPECT_EQ(readLine(lineOf(old)).record->status, Status::Wrong);
   Database database;
   database.add(line + "\n");
@@ -200,7 +211,8 @@ TEST_F(Records, AConclusionThatIsNoneIsDamage) {
     record.conclusion = Conclusion{Verdict::Won, ratio, ratio, ratio};
     auto line = nlohmann::json::parse(lineOf(record));
     line.erase("id");
-    line["kind"] = kind, line["conclusion"]["verdict"] = verdict;
+    line["kind"] = kind;
+    line["conclusion"]["verdict"] = verdict;
     line["id"] = idOf(line);
     return readLine(line.dump()).record.has_value();
   };
@@ -216,7 +228,8 @@ TEST_F(Records, AConclusionThatIsNoneIsDamage) {
 
 TEST_F(Records, SizesWhoseProductIsTooLargeAreDamage) {
   Record record = sample();
-  record.task.segments = record.task.rows = int64_t(1) << 25, record.task.features = 1;
+  record.task.segments = record.task.rows = int64_t(1) << 25;
+  record.task.features = 1;
   EXPECT_TRUE(readLine(lineOf(record)).record);
   record.task.features = 2;
   EXPECT_FALSE(readLine(lineOf(record)).record) << "a reader multiplies them";
@@ -226,9 +239,11 @@ TEST_F(Records, SizesWhoseProductIsTooLargeAreDamage) {
 
 TEST_F(Records, AChoiceWithoutSamplesIsDamage) {
   Record choice = sample();
-  choice.kind = RecordKind::Choice, choice.conclusion = Conclusion{Verdict::Won, 0.5, 0.4, 0.6};
+  choice.kind = RecordKind::Choice;
+  choice.conclusion = Conclusion{Verdict::Won, 0.5, 0.4, 0.6};
   EXPECT_TRUE(readLine(lineOf(choice)).record);
-  choice.samples.clear(), choice.reference.clear();
+  choice.samples.clear();
+  choice.reference.clear();
   EXPECT_FALSE(readLine(lineOf(choice)).record) << "a reader takes their median";
   choice.kind = RecordKind::Verify;
   EXPECT_TRUE(readLine(lineOf(choice)).record) << "one that crashed has none";
@@ -271,7 +286,8 @@ TEST_F(Records, LinesOfANewerNormcAreKept) {
   EXPECT_EQ(two.missing(one), std::vector<std::string>{lineOf(sample(1))});
   EXPECT_EQ(Database().missing(one), (std::vector<std::string>{lineOf(sample(1)), newer}));
   Database forth = one, back = two;
-  forth.add(two), back.add(one);
+  forth.add(two);
+  back.add(one);
   EXPECT_EQ(forth.text(), back.text());
   EXPECT_TRUE(forth.text().ends_with("\n" + newer + "\n"));
   EXPECT_EQ(forth.counts.text(), "2 records, 1 duplicate, 1 damaged line, 1 line of a newer normc");
@@ -323,7 +339,9 @@ TEST_F(Records, AreAppendedToTheirPathWhereverTheProcessGoes) {
 TEST_F(Records, AFileIsNeverAStandardStream) {
   const pid_t child = fork();
   if (child == 0) {
-    close(0), close(1), close(2);
+    close(0);
+    close(1);
+    close(2);
     Journal journal(path_);
     for (int stream = 0; stream < 3; ++stream)
       if (::write(stream, "progress", 8) >= 0) _exit(1);
@@ -349,7 +367,10 @@ TEST_F(Records, AppendingAfterATornLineLosesOnlyThatLine) {
 TEST_F(Records, AFileCutAnywhereLosesTheLineThatWasCut) {
   std::string text;
   std::vector<size_t> ends;
-  for (int i = 0; i < 5; ++i) text += lineOf(sample(i)) + "\n", ends.push_back(text.size());
+  for (int i = 0; i < 5; ++i) {
+    text += lineOf(sample(i)) + "\n";
+    ends.push_back(text.size());
+  }
   for (size_t cut = 0; cut <= text.size(); cut += 37) {
     Database database;
     database.add(std::string_view(text).substr(0, cut));
@@ -404,7 +425,8 @@ TEST_F(Records, WhatAppendReturnedFromSurvivesKill9) {
     EXPECT_GE(database->counts.records, total);
     EXPECT_LE(database->counts.records, total + round + 1) << "one of each killed writer may be there unsaid";
   }
-  close(pipes[0]), close(pipes[1]);
+  close(pipes[0]);
+  close(pipes[1]);
 }
 
 TEST_F(Records, AFileThatCannotBeWrittenIsSaid) {
@@ -421,7 +443,8 @@ TEST_F(Records, AFileThatCannotBeWrittenIsSaid) {
 
 TEST_F(Records, AFirstLineThatWasTornIsOneAndALineOfSomethingElseIsNot) {
   Record choice = sample();
-  choice.kind = RecordKind::Choice, choice.conclusion = Conclusion{Verdict::Won, 0.8, 0.75, 0.85};
+  choice.kind = RecordKind::Choice;
+  choice.conclusion = Conclusion{Verdict::Won, 0.8, 0.75, 0.85};
   for (const std::string& line : {lineOf(sample()), lineOf(choice)})
     for (const size_t end : {size_t(1), size_t(12), line.size() / 2}) {
       const auto database = databaseOf(line.substr(0, end), "db");

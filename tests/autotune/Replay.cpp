@@ -33,9 +33,11 @@ std::vector<Screened> Replay::screen(const std::vector<size_t>& points) {
     Screened one{.point = point, .remembered = true};
     const auto at = known_.find(point);
     if (at == known_.end()) {
-      one.status = Status::Refused, one.reason = "it is not in the records";
+      one.status = Status::Refused;
+      one.reason = "it is not in the records";
     } else if (at->second.status != Status::Ok) {
-      one.status = at->second.status, one.reason = at->second.reason;
+      one.status = at->second.status;
+      one.reason = at->second.reason;
     } else {
       for (size_t round = 0; round < kScreenRounds; ++round) {
         one.samples.push_back(next(point));

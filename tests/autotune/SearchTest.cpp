@@ -93,7 +93,8 @@ TEST(Search, StopsScreeningWhenItsShareOfTheBudgetIsSpent) {
 TEST(Search, ExhaustiveLooksEverywhereWhateverTheBudget) {
   const World world = worldOf(7, bowl, 0.02, 7);
   SearchOptions options;
-  options.exhaustive = true, options.budget = 0.1;
+  options.exhaustive = true;
+  options.budget = 0.1;
   EXPECT_EQ(searchIn(world, options).screened.size(), 49u);
 }
 
@@ -110,7 +111,8 @@ TEST(Search, NeverChoosesWhatWasRejected) {
 TEST(Search, TheIncumbentAndTheDefaultAreInTheRace) {
   const World world = worldOf(9, bowl, 0.02, 9);
   SearchOptions options;
-  options.incumbent = 80, options.leastRounds = options.mostRounds = 10;
+  options.incumbent = 80;
+  options.leastRounds = options.mostRounds = 10;
   Replay lab(world.landscape, world.known);
   struct Watched : Lab {
     explicit Watched(Lab& lab) : lab(lab) {}
@@ -204,7 +206,8 @@ TEST(Search, ARaceThatWasInterruptedInItsFirstRoundsDecidesNothing) {
     using Replay::Replay;
     bool stopped() override { return raced; }
     std::vector<Samples> race(const std::vector<size_t>& points, int) override {
-      return raced = true, Replay::race(points, 2);
+      raced = true;
+      return Replay::race(points, 2);
     }
     bool raced = false;
   } lab(world.landscape, world.known);
@@ -247,11 +250,13 @@ TEST(Search, AWinnerThatThereIsNoTimeToConfirmIsNoTie) {
 TEST(Search, AFewNoisyRoundsDoNotTakeBackAnEarlierWin) {
   const auto flat = [](int, int) { return 1e-3; };
   SearchOptions options;
-  options.incumbent = 5, options.mostRounds = 10;
+  options.incumbent = 5;
+  options.mostRounds = 10;
   EXPECT_FALSE(searchIn(worldOf(4, flat, 0.2, 3), options).decided) << "it may still be faster";
   options.mostRounds = 100;
   EXPECT_TRUE(searchIn(worldOf(4, flat, 0.002, 3), options).decided);
-  options.incumbent = 0, options.mostRounds = 10;
+  options.incumbent = 0;
+  options.mostRounds = 10;
   EXPECT_TRUE(searchIn(worldOf(4, flat, 0.2, 3), options).decided) << "a tie was a tie before";
 }
 
@@ -296,7 +301,8 @@ TEST(Search, AnEarlierChoiceIsTakenBackOnlyIfItLostItself) {
   const World world = worldOf(2, [&](int i, int j) { return truth[size_t(2 * i + j)]; }, 1e-4, 14);
   const auto found = [&](size_t earlier, double confirmed) {
     Disappointing lab(world.landscape, world.known);
-    lab.point = 2, lab.factor = confirmed / truth[2];
+    lab.point = 2;
+    lab.factor = confirmed / truth[2];
     SearchOptions options;
     options.incumbent = earlier;
     Outcome outcome = search(world.landscape, lab, options);
@@ -361,7 +367,10 @@ TEST(Search, ReportsItsProgress) {
 TEST(Seeds, DefaultThenHintsThenTheModelThenAFewAtRandom) {
   const World world = worldOf(9, bowl, 0.02, 13, 0);
   SearchOptions options;
-  options.incumbent = 50, options.hints = {60, 50}, options.fromModel = 4, options.atRandom = 3;
+  options.incumbent = 50;
+  options.hints = {60, 50};
+  options.fromModel = 4;
+  options.atRandom = 3;
   const auto seeds = seedsOf(world.landscape, options);
   ASSERT_EQ(seeds.size(), 1u + 2u + 4u + 3u);
   EXPECT_EQ(seeds[0], 0u);
@@ -378,13 +387,18 @@ TEST(Remembered, TellsRecordsOfOneTaskAndDeviceFromOthers) {
   const World world = worldOf(2, bowl, 0, 1);
   Record record;
   record.task = {*parseProblemText("p:forward@f32[*x1]"), "n", 1, 1, 1, 1, "warm"};
-  record.generator = "mlir", record.schedule = "i=0,j=1", record.samples = {1}, record.reference = {2};
+  record.generator = "mlir";
+  record.schedule = "i=0,j=1";
+  record.samples = {1};
+  record.reference = {2};
   Record other = record;
   other.task.rows = 2;
   Record elsewhere = record;
   elsewhere.device.name = "another";
   Record wrong = record;
-  wrong.schedule = "i=1,j=1", wrong.status = Status::Wrong, wrong.samples = wrong.reference = {};
+  wrong.schedule = "i=1,j=1";
+  wrong.status = Status::Wrong;
+  wrong.samples = wrong.reference = {};
   Setting setting;
   setting.task = record.task;
   const auto known = rememberedFrom(world.landscape, {record, other, elsewhere, wrong, record}, setting);
@@ -397,10 +411,13 @@ TEST(Remembered, TellsOfANewerWinThatTheLandscapeLacks) {
   const World world = worldOf(2, bowl, 0, 1);
   Record here, elsewhere;
   here.kind = elsewhere.kind = RecordKind::Choice;
-  here.generator = "mlir", elsewhere.generator = "halide", here.schedule = elsewhere.schedule = "i=0,j=1";
+  here.generator = "mlir";
+  elsewhere.generator = "halide";
+  here.schedule = elsewhere.schedule = "i=0,j=1";
   here.conclusion = elsewhere.conclusion = Conclusion{Verdict::Won, 0.9, 0.9, 0.9};
   const auto earlier = [&](int64_t stampHere, int64_t stampElsewhere) {
-    here.stamp = stampHere, elsewhere.stamp = stampElsewhere;
+    here.stamp = stampHere;
+    elsewhere.stamp = stampElsewhere;
     const std::vector<Record> records{here, elsewhere};
     const Earlier found = choiceOf(world.landscape, records, {});
     EXPECT_EQ(found.choice, &records[0]);
@@ -417,10 +434,14 @@ TEST(Remembered, TellsOfANewerWinThatTheLandscapeLacks) {
 TEST(Remembered, TheNewestTrialSaysWhetherAPointWasRejected) {
   const World world = worldOf(2, bowl, 0, 1);
   Record right, wrong;
-  right.generator = wrong.generator = "mlir", right.schedule = wrong.schedule = "i=0,j=1";
-  right.samples = {1}, right.reference = {2}, wrong.status = Status::Wrong;
+  right.generator = wrong.generator = "mlir";
+  right.schedule = wrong.schedule = "i=0,j=1";
+  right.samples = {1};
+  right.reference = {2};
+  wrong.status = Status::Wrong;
   const auto status = [&](int64_t stampOfRight, int64_t stampOfWrong) {
-    right.stamp = stampOfRight, wrong.stamp = stampOfWrong;
+    right.stamp = stampOfRight;
+    wrong.stamp = stampOfWrong;
     const Status one = rememberedFrom(world.landscape, {right, wrong}, {}).at(1).status;
     EXPECT_EQ(rememberedFrom(world.landscape, {wrong, right}, {}).at(1).status, one);
     return one;

@@ -18,7 +18,8 @@ TEST(Seeds, CoverEveryStrategyAndKeepApart) {
                         {space, i, i / 3}});
   const Landscape landscape(std::move(points), 5);
   SearchOptions options;
-  options.fromModel = 4, options.atRandom = 0;
+  options.fromModel = 4;
+  options.atRandom = 0;
   std::set<int> spaces;
   for (const size_t seed : seedsOf(landscape, options)) spaces.insert(landscape[seed].at[0]);
   EXPECT_EQ(spaces.size(), 3u);
@@ -53,7 +54,8 @@ TEST(Seeds, AFewAreOfDifferentKinds) {
                                        {"lanes", 1.3},
                                        {"block", 1.25}});
   SearchOptions options;
-  options.atRandom = 0, options.fromModel = 2;
+  options.atRandom = 0;
+  options.fromModel = 2;
   using Kinds = std::vector<std::string>;
   EXPECT_EQ(kindsOf(landscape, seedsOf(landscape, options)), (Kinds{"block", "warp", "block cluster bulk"}))
       << "neither one word from the best, nor the kind of the default, nor unlikely";
@@ -72,7 +74,9 @@ TEST(Seeds, AtRandomAreNewKindsThatAreNotHopeless) {
                                        {"warp", 1.2}});
   for (uint64_t seed = 1; seed < 20; ++seed) {
     SearchOptions options;
-    options.fromModel = 2, options.atRandom = 2, options.seed = seed;
+    options.fromModel = 2;
+    options.atRandom = 2;
+    options.seed = seed;
     std::vector<std::string> kinds = kindsOf(landscape, seedsOf(landscape, options));
     ASSERT_EQ(kinds.size(), 5u);
     EXPECT_EQ(std::set<std::string>(kinds.end() - 2, kinds.end()),
@@ -83,7 +87,8 @@ TEST(Seeds, AtRandomAreNewKindsThatAreNotHopeless) {
   }
   const Landscape slow = kindsOf({{"warp", 1}, {"block", 1.9}, {"lanes", 2}});
   SearchOptions options;
-  options.fromModel = 1, options.atRandom = 1;
+  options.fromModel = 1;
+  options.atRandom = 1;
   EXPECT_EQ(kindsOf(slow, seedsOf(slow, options)).back(), "block")
       << "no slower than the default is not hopeless";
 }

@@ -13,8 +13,11 @@ constexpr int64_t kLastCache = int64_t(32) << 20;
 int64_t screened(const std::string& problem, int64_t rows, int64_t features, int64_t threads = 1,
                  const std::string& policy = "warm") {
   Task task;
-  task.problem = *parseProblemText(problem), task.policy = policy;
-  task.rows = rows, task.features = features, task.threads = threads;
+  task.problem = *parseProblemText(problem);
+  task.policy = policy;
+  task.rows = rows;
+  task.features = features;
+  task.threads = threads;
   return screeningRows(task, print(**findNorm("layer_norm")), kLastCache);
 }
 
@@ -29,8 +32,10 @@ TEST(ScreeningRows, AreTheFewestWhoseTensorsHaveTheBytesOfTheLastCache) {
 
 TEST(Memory, HoldsTwoSetsOfTheTensorsOfATask) {
   Task task;
-  task.problem = *parseProblemText("layer_norm:backward@f32[*x2048]"), task.policy = "warm";
-  task.rows = 1 << 21, task.features = 2048;
+  task.problem = *parseProblemText("layer_norm:backward@f32[*x2048]");
+  task.policy = "warm";
+  task.rows = 1 << 21;
+  task.features = 2048;
   const auto why = [&](int64_t free) { return whyOutOfMemory(task, print(**findNorm("layer_norm")), free); };
   EXPECT_EQ(why(int64_t(23) << 30), "its tensors need about 96 GiB, and 23 GiB are free");
   EXPECT_EQ(why(int64_t(128) << 30), "");

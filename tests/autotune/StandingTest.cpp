@@ -18,15 +18,24 @@ Record trial(const std::string& schedule, int64_t stamp, Status status = Status:
   r.task = {*parseProblemText("layer_norm:forward@f32[*x64]"), "hash", 1, 32, 64, 1, "warm"};
   r.device = {"cpu", "x86-64-v3", "this one", {{"cores", 2}}};
   r.toolchain = {{"normc", "1"}};
-  r.generator = "mlir", r.schedule = schedule, r.stage = "screen", r.status = status;
-  if (status == Status::Ok) r.samples = {1}, r.reference = {1};
-  r.session = "s" + std::to_string(stamp), r.stamp = stamp;
+  r.generator = "mlir";
+  r.schedule = schedule;
+  r.stage = "screen";
+  r.status = status;
+  if (status == Status::Ok) {
+    r.samples = {1};
+    r.reference = {1};
+  }
+  r.session = "s" + std::to_string(stamp);
+  r.stamp = stamp;
   return r;
 }
 
 Record won(const std::string& schedule, int64_t stamp, double ratio) {
   Record r = trial(schedule, stamp);
-  r.kind = RecordKind::Choice, r.stage = "race", r.number = 9;
+  r.kind = RecordKind::Choice;
+  r.stage = "race";
+  r.number = 9;
   r.conclusion = Conclusion{Verdict::Won, ratio, ratio, ratio};
   return r;
 }
@@ -39,7 +48,8 @@ Record tied(int64_t stamp) {
 
 Record again(const std::string& schedule, int64_t stamp, Verdict verdict) {
   Record r = won(schedule, stamp, 1);
-  r.kind = RecordKind::Verify, r.conclusion->verdict = verdict;
+  r.kind = RecordKind::Verify;
+  r.conclusion->verdict = verdict;
   return r;
 }
 
@@ -47,7 +57,8 @@ Record again(const std::string& schedule, int64_t stamp, Verdict verdict) {
 std::string taken(std::vector<Record> records) {
   const Landscape landscape({{"mlir", "default"}, {"mlir", "a"}, {"mlir", "b"}}, 0);
   Setting setting;
-  setting.task = trial("", 0).task, setting.device = trial("", 0).device,
+  setting.task = trial("", 0).task;
+  setting.device = trial("", 0).device;
   setting.toolchain = trial("", 0).toolchain;
   std::string schedule;
   for (int order = 0; order < 2; ++order) {
@@ -118,7 +129,9 @@ TEST(Standing, WhatWasFoundIsSaid) {
   EXPECT_EQ(reason({again("a", 2, Verdict::Wrong)}), "was wrong when it was measured again");
   EXPECT_EQ(reason({trial("a", 2, Status::Crashed)}), "crashed when it was measured again");
   Record elsewhere = again("a", 2, Verdict::Slower), otherTools = elsewhere, otherRows = elsewhere;
-  elsewhere.device.name = "another", otherTools.toolchain["normc"] = "2", otherRows.task.rows = 33;
+  elsewhere.device.name = "another";
+  otherTools.toolchain["normc"] = "2";
+  otherRows.task.rows = 33;
   EXPECT_EQ(reason({elsewhere, otherTools, otherRows, again("b", 2, Verdict::Slower)}), "");
 }
 

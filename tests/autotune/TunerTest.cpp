@@ -24,9 +24,13 @@ testing::AssertionResult contains(const std::string& text, const std::string& pa
 class Tuner : public WildTest {
  protected:
   Tuner() {
-    request_.struct_size = sizeof request_, result_.struct_size = sizeof result_;
+    request_.struct_size = sizeof request_;
+    result_.struct_size = sizeof result_;
     options_.struct_size = sizeof options_;
-    request_.problem = kProblem, request_.rows = kRows, request_.threads = 1, request_.budget_seconds = 3;
+    request_.problem = kProblem;
+    request_.rows = kRows;
+    request_.threads = 1;
+    request_.budget_seconds = 3;
     options_.worker = NORMC_WORKER;
   }
   ~Tuner() override { normc_tuner_destroy(tuner_); }
@@ -120,7 +124,8 @@ TEST_F(Tuner, ItsPathsStayWhereItWasOpened) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder_);
   const std::string worker = std::filesystem::relative(NORMC_WORKER).string();
-  options_.worker = worker.c_str(), options_.records = "db.jsonl";
+  options_.worker = worker.c_str();
+  options_.records = "db.jsonl";
   ASSERT_EQ(normc_tuner_open(".", &options_, &tuner_), NORMC_OK) << error();
   std::filesystem::current_path("/");
   EXPECT_EQ(run(), NORMC_OK) << error();
@@ -216,7 +221,8 @@ TEST_F(Tuner, RefusesABundleThatIsNone) {
   options_.records = "/nowhere/db.jsonl";
   EXPECT_EQ(open(), NORMC_FAILED_PRECONDITION);
   EXPECT_EQ(error(), "cannot write /nowhere/db.jsonl: No such file or directory");
-  options_.records = nullptr, options_.worker = "/nowhere/normc-worker";
+  options_.records = nullptr;
+  options_.worker = "/nowhere/normc-worker";
   EXPECT_EQ(open(), NORMC_NOT_FOUND);
   EXPECT_EQ(error(), "options.worker is /nowhere/normc-worker, which is no program");
   EXPECT_EQ(normc_tuner_open(nullptr, nullptr, &tuner_), NORMC_INVALID_ARGUMENT);

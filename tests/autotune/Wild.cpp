@@ -71,7 +71,8 @@ Setting WildTest::setting() {
   setting.toolchain = {{"normc", "test"}};
   setting.session = "wild";
   setting.sampleSeconds = 20e-6;
-  setting.patience = 3, setting.quietPatience = 0.1;
+  setting.patience = 3;
+  setting.quietPatience = 0.1;
   return setting;
 }
 

@@ -200,7 +200,8 @@ TEST_F(Wild, ANewerMeasurementTakesARejectionBack) {
   Journal journal(folder_ + "/db.jsonl");
   LiveLab(landscape, where, callbacks(landscape, &journal), {}).screen({0, 1});
   Record rejection = readDatabase(journal.path())->records.at(0);
-  rejection.schedule = "slow", rejection.status = Status::Crashed,
+  rejection.schedule = "slow";
+  rejection.status = Status::Crashed;
   rejection.samples = rejection.reference = {};
   const auto status = [&](int64_t stamp) {
     rejection.stamp = stamp;

@@ -5,7 +5,8 @@ int normc_tuner_test_from_c(void);
 int normc_tuner_test_from_c(void) {
   normc_tuner_request request = {0};
   normc_tuner_result result = {0};
-  request.struct_size = sizeof request, result.struct_size = sizeof result;
+  request.struct_size = sizeof request;
+  result.struct_size = sizeof result;
   return normc_tuner_run(0, &request, &result) == NORMC_INVALID_ARGUMENT &&
          normc_tuner_last_error()[0] == 't';
 }

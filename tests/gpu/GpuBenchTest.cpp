@@ -10,7 +10,7 @@
 #include "autotune/records/Database.h"
 #include "autotune/tune/Bundle.h"
 #include "autotune/tune/ThisDevice.h"
-#include "autotune/worker/Bench.h"
+#include "autotune/worker/WorkerRequests.h"
 #include "bench/gpu/Bench.h"
 #include "bench/gpu/Facts.h"
 #include "bench/gpu/Host.h"
@@ -242,7 +242,7 @@ class GpuWorker : public GpuBench {
  protected:
   void begin(const std::string& entry, const std::string& policy) {
     const auto spec = *findNorm("layer_norm");
-    worker_ = std::make_unique<tune::Bench>();
+    worker_ = std::make_unique<tune::WorkerRequests>();
     say({{"do", "task"},
          {"problem", "layer_norm:" + entry + "@f32[*x128]"},
          {"spec", print(*spec)},
@@ -261,7 +261,7 @@ class GpuWorker : public GpuBench {
     EXPECT_FALSE(answer.contains("error")) << answer;
     return answer;
   }
-  std::unique_ptr<tune::Bench> worker_;
+  std::unique_ptr<tune::WorkerRequests> worker_;
 };
 
 TEST_F(GpuWorker, APipelineTimesTheReaderOfEachOutput) {
@@ -308,7 +308,7 @@ TEST_F(GpuWorker, HasTheRoofOfItsBuffers) {
 }
 
 TEST_F(GpuWorker, ACopyBeforeAnythingIsLoadedIsSaid) {
-  tune::Bench fresh;
+  tune::WorkerRequests fresh;
   EXPECT_EQ(fresh.answer({{"do", "copy"}, {"reads", 1}, {"writes", 1}}).at("error"),
             "nothing is loaded yet that could be copied");
 }

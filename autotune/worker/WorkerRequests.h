@@ -1,31 +1,11 @@
-// The requests of a worker: loads candidates, judges them, and times them.
+// The work of a worker: loads candidates, judges them, and times them, as requests (Protocol.h) say.
 //
-// It answers one request at a time, in JSON:
-//
-//   {"do": "task", "problem", "spec", "segments", "rows", "features", "threads", "policy", "sample_seconds",
-//    "device": "cpu" or "cuda", "index", "cuda_library", "scatter": where memory lies (TensorMaker),
-//    "patience": seconds to wait for a quiet core, "loops": the best times of its calibration so far}
-//                                                    -> {"protocol"}
-//   {"do": "load", "name", "package"}                a package that holds one kernel, for this problem
-//   {"do": "gate", "name", "part"}                   -> {"trials", "worst", "failure"}: no failure, no word;
-//                                                    "part": "first", "rest", or "all" trials
-//   {"do": "sample", "names", "rounds"}              -> {"samples": [[...], ...], "disturbed", "accepted",
-//                                                    "loops", "patience"}, in turns; "first": the rounds of
-//                                                    the race before these, else 0; "patience": seconds to
-//                                                    wait for a quiet core; "seconds": ends after the last
-//                                                    round that fits, but one
-//   {"do": "copy", "reads", "writes"}                -> {"seconds"}: of a copy with so many transfers,
-//                                                    measured for "seconds" at most, but once
-//
-// An answer with "error" has the reason of a failure; "may_pass": true if memory, descriptors or a file were
-// missing, which says nothing about the candidate. This class gives no protection against a candidate's code:
-// it must run in another process than the search.
+// This class gives no protection against a candidate's code: it must run in another process than the search.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,14 +17,14 @@
 #include "autotune/measure/Machine.h"
 #include "autotune/measure/QuietCoreSampler.h"
 #include "autotune/measure/Subject.h"
+#include "autotune/worker/Protocol.h"
 
 namespace normc::tune {
 
-using Json = nlohmann::json;
-
-class Bench {
+/// One task of a worker and its candidates.
+class WorkerRequests {
  public:
-  /// Executes a request. Never throws.
+  /// Returns the answer to a request, an object. Never throws.
   Json answer(const Json& request);
 
  private:
@@ -55,17 +35,17 @@ class Bench {
     std::function<double()> take;  ///< takes a sample; made when the candidate is first timed
   };
 
-  void begin(const Json&);
-  void load(const Json&);
-  Json gate(const Json&);
-  Json sample(const Json&);
-  Json copy(const Json&);
+  void begin(const TaskRequest&);
+  void load(const LoadRequest&);
+  GateAnswer gate(const GateRequest&);
+  SampleAnswer sample(const SampleRequest&);
+  CopyAnswer copy(const CopyRequest&);
   host::Plan plan(const host::Package&, const std::vector<normc_number>& numbers = {}) const;
   measure::Roof& roof();
   /// Returns the sampler, made at the first sample.
   measure::QuietCoreSampler& quietCore();
   double roofSeconds(const measure::Traffic&);
-  Candidate& candidate(const Json& name);
+  Candidate& candidate(const std::string& name);
   std::function<double()> sampler(Candidate&);
   std::vector<gate::Trial> trials() const;  ///< of the gate
   void makeQuestions();

@@ -1,4 +1,4 @@
-#include "autotune/worker/Bench.h"
+#include "autotune/worker/WorkerRequests.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,13 +11,13 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "autotune/measure/Clock.h"
 #include "autotune/measure/CudaTimer.h"
 #include "autotune/measure/Order.h"
 #include "autotune/measure/OwnCores.h"
 #include "autotune/worker/TaskProblem.h"
-#include "autotune/worker/Worker.h"
 
 namespace normc::tune {
 namespace {
@@ -32,12 +32,9 @@ constexpr double kAwake = 1e-3;
 
 std::string firstLines(const std::string& text) { return text.substr(0, 2000); }
 
-/// Returns the answer to a request that failed. `mayPass`: not because of the candidate, so the same request
-/// may succeed later.
+/// Returns the answer to a request that failed.
 Json failed(const std::string& error, bool mayPass = false) {
-  Json answer{{"error", firstLines(error)}};
-  if (mayPass) answer["may_pass"] = true;
-  return answer;
+  return ErrorAnswer{.error = firstLines(error), .mayPass = mayPass}.json();
 }
 
 /// True if a package that was just written could not be read, or memory or descriptors are out.
@@ -47,14 +44,20 @@ bool mayPass(normc_status status) {
 
 }  // namespace
 
-Json Bench::answer(const Json& request) {
+Json WorkerRequests::answer(const Json& request) {
   try {
     const std::string what = request.at("do");
-    if (what == "task") return begin(request), Json{{"protocol", kProtocol}};
-    if (what == "load") return load(request), Json::object();
-    if (what == "gate") return gate(request);
-    if (what == "sample") return sample(request);
-    if (what == "copy") return copy(request);
+    if (what == "task") {
+      begin(TaskRequest::from(request));
+      return taskAnswer();
+    }
+    if (what == "load") {
+      load(LoadRequest::from(request));
+      return Json::object();
+    }
+    if (what == "gate") return gate(GateRequest::from(request)).json();
+    if (what == "sample") return sample(SampleRequest::from(request)).json();
+    if (what == "copy") return copy(CopyRequest::from(request)).json();
     return failed("there is no request '" + what + "'");
   } catch (const host::Error& error) {
     return failed(error.what(), mayPass(error.status()));
@@ -67,29 +70,26 @@ Json Bench::answer(const Json& request) {
   }
 }
 
-void Bench::begin(const Json& task) {
-  const auto problem =
-      problemOfTask(task.at("spec").get<std::string>(), task.at("problem").get<std::string>());
+void WorkerRequests::begin(const TaskRequest& task) {
+  const auto problem = problemOfTask(task.spec, task.problem);
   if (!problem) throw std::runtime_error(text(problem.errors()));
   machine_ = measure::thisMachine();
   problem_ = *problem;
-  extents_ = {task.at("segments"), task.at("rows"), task.at("features")};
-  threads_ = task.at("threads");
-  scatter_ = task.value("scatter", uint64_t(0));
-  patience_ = task.value("patience", 0.0);
-  if (task.contains("loops")) known_ = {task["loops"][0], task["loops"][1]};
-  policy_ = measure::findPolicy(task.at("policy").get<std::string>()).value();
-  sampleSeconds_ = std::max(task.at("sample_seconds").get<double>(), 20e-6);
+  extents_ = {task.segments, task.rows, task.features};
+  threads_ = int(task.threads);
+  scatter_ = task.scatter;
+  patience_ = task.patience;
+  if (task.loops) known_ = *task.loops;
+  policy_ = measure::findPolicy(task.policy).value();
+  sampleSeconds_ = std::max(task.sampleSeconds, 20e-6);
   normc_context_options options{};
   options.max_threads = threads_;
-  const std::string library = task.value("cuda_library", std::string(gate::CudaDriver::kLibrary));
-  options.cuda_library = library.c_str();
-  if (task.value("device", "cpu") == "cuda")
-    device_ = std::make_unique<gate::CudaDevice>(task.value("index", 0), library);
+  options.cuda_library = task.cudaLibrary.c_str();
+  if (task.device == "cuda") device_ = std::make_unique<gate::CudaDevice>(task.index, task.cudaLibrary);
   context_ = std::make_unique<host::Context>(options);
 }
 
-std::vector<gate::Trial> Bench::trials() const {
+std::vector<gate::Trial> WorkerRequests::trials() const {
   std::vector<gate::Trial> trials = gate::standardTrials(problem_, extents_.features);
   for (gate::Trial& trial : gate::trialsOfNumbers(problem_, extents_.features))
     trials.push_back(std::move(trial));
@@ -103,7 +103,7 @@ std::vector<gate::Trial> Bench::trials() const {
 
 /// Limits the memory of this process, so that a candidate that allocates without bound ends only this
 /// process.
-void Bench::limitMemory(int64_t forBuffers) const {
+void WorkerRequests::limitMemory(int64_t forBuffers) const {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   // Each question of the gate keeps up to eight tensors of doubles.
@@ -117,18 +117,23 @@ void Bench::limitMemory(int64_t forBuffers) const {
   setrlimit(RLIMIT_AS, &limit);
 }
 
-host::Plan Bench::plan(const host::Package& package, const std::vector<normc_number>& numbers) const {
+host::Plan WorkerRequests::plan(const host::Package& package,
+                                const std::vector<normc_number>& numbers) const {
   normc_request request{};
-  request.numbers = numbers.data(), request.number_count = numbers.size();
+  request.numbers = numbers.data();
+  request.number_count = numbers.size();
   request.max_threads = device_ ? 0 : threads_;
-  if (device_) request.device_type = kDLCUDA, request.device_id = device_->index();
+  if (device_) {
+    request.device_type = kDLCUDA;
+    request.device_id = device_->index();
+  }
   return host::Plan(package, problem_.text(), request);
 }
 
-void Bench::load(const Json& request) {
+void WorkerRequests::load(const LoadRequest& request) {
   if (!context_) throw std::runtime_error("a candidate is loaded for a task; send the task first");
   Candidate candidate;
-  candidate.package = std::make_unique<host::Package>(*context_, request.at("package").get<std::string>());
+  candidate.package = std::make_unique<host::Package>(*context_, request.package);
   candidate.plans = std::make_unique<gate::Plans>(
       [this, &package = *candidate.package](const auto& numbers) { return plan(package, numbers); });
   if (!buffers_) {
@@ -145,17 +150,16 @@ void Bench::load(const Json& request) {
       reader_ = measure::makeReader(buffers_->output(0).data(), buffers_->output(0).bytes(), threads_);
   }
   candidate.subject = std::make_unique<measure::Subject>(plan(*candidate.package), *buffers_, reader_.get());
-  candidates_.insert_or_assign(request.at("name").get<std::string>(), std::move(candidate));
+  candidates_.insert_or_assign(request.name, std::move(candidate));
 }
 
-Bench::Candidate& Bench::candidate(const Json& name) {
-  const auto at = candidates_.find(name.get<std::string>());
-  if (at == candidates_.end())
-    throw std::runtime_error("no candidate '" + name.get<std::string>() + "' is loaded");
+WorkerRequests::Candidate& WorkerRequests::candidate(const std::string& name) {
+  const auto at = candidates_.find(name);
+  if (at == candidates_.end()) throw std::runtime_error("no candidate '" + name + "' is loaded");
   return at->second;
 }
 
-void Bench::makeQuestions() {
+void WorkerRequests::makeQuestions() {
   std::vector<gate::Trial> trials = this->trials();
   std::vector<std::optional<Result<gate::Question>>> asked(trials.size());
   std::atomic<size_t> next = 0;
@@ -179,32 +183,33 @@ void Bench::makeQuestions() {
 
 /// True if the trial is judged before a candidate is screened. All kinds of data and of placements are in
 /// trials of a few rows too, unless rows are very long.
-bool Bench::isFirst(const gate::Question& question) const {
+bool WorkerRequests::isFirst(const gate::Question& question) const {
   const Extents& e = question.trial.extents;
   return e.segments * e.rows * e.features <= kFirstTrials;
 }
 
-Json Bench::gate(const Json& request) {
-  Candidate& judged = candidate(request.at("name"));
+GateAnswer WorkerRequests::gate(const GateRequest& request) {
+  Candidate& judged = candidate(request.name);
   if (questions_.empty()) makeQuestions();
-  double worst = 0;
-  int64_t trials = 0;
-  const std::string part = request.value("part", "all");
+  GateAnswer answer;
   for (const gate::Question& question : questions_) {
-    if (part != "all" && isFirst(question) != (part == "first")) continue;
+    if (request.part != GatePart::All && isFirst(question) != (request.part == GatePart::First)) continue;
     for (const normc_plan* plan : judged.plans->of(question.trial)) {
       const gate::Verdict verdict = gate::judge(plan, problem_, question, device_.get());
-      ++trials;
-      if (!verdict.ok) return {{"trials", trials}, {"worst", worst}, {"failure", firstLines(verdict.text)}};
-      worst = std::max(worst, verdict.worstRatio);
+      ++answer.trials;
+      if (!verdict.ok) {
+        answer.failure = firstLines(verdict.text);
+        return answer;
+      }
+      answer.worst = std::max(answer.worst, verdict.worstRatio);
     }
   }
-  return {{"trials", trials}, {"worst", worst}, {"failure", ""}};
+  return answer;
 }
 
 /// Returns the function that takes a sample: for a device, events around a graph of calls; for the CPU, the
 /// clock around calls, repeated if disturbed.
-std::function<double()> Bench::sampler(Candidate& one) {
+std::function<double()> WorkerRequests::sampler(Candidate& one) {
   if (device_) {
     measure::Enqueue enqueue = [subject = one.subject.get()](int set) { subject->call(set); };
     if (policy_ == measure::Policy::Pipeline) {
@@ -225,15 +230,15 @@ std::function<double()> Bench::sampler(Candidate& one) {
   return [this, runner] { return quiet_->sample([&] { return runner->sample(); }); };
 }
 
-measure::QuietCoreSampler& Bench::quietCore() {
+measure::QuietCoreSampler& WorkerRequests::quietCore() {
   if (!quiet_) quiet_ = std::make_unique<measure::QuietCoreSampler>(patience_, known_);
   return *quiet_;
 }
 
-Json Bench::sample(const Json& request) {
-  const double end = measure::secondsNow() + request.value("seconds", measure::kLongestWait);
+SampleAnswer WorkerRequests::sample(const SampleRequest& request) {
+  const double end = measure::secondsNow() + request.seconds.value_or(measure::kLongestWait);
   std::vector<Candidate*> runners;
-  for (const Json& name : request.at("names")) {
+  for (const std::string& name : request.names) {
     Candidate& one = candidate(name);
     if (!one.take) one.take = sampler(one);
     runners.push_back(&one);
@@ -241,32 +246,31 @@ Json Bench::sample(const Json& request) {
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (!device_ && threads_ > 1) bound.emplace();
-  const int disturbed = quiet.disturbed(), accepted = quiet.accepted(), first = request.value("first", 0),
-            last = first + request.at("rounds").get<int>();
+  const int disturbed = quiet.disturbed(), accepted = quiet.accepted();
+  const int last = request.first + request.rounds;
   std::vector<measure::Samples> samples(runners.size());
   quiet.waitFor(end - measure::secondsNow());
-  if (request.contains("patience")) quiet.setPatience(request["patience"]);
-  for (int round = first; round < last; ++round) {
+  if (request.patience) quiet.setPatience(*request.patience);
+  for (int round = request.first; round < last; ++round) {
     const double start = measure::secondsNow();
     for (const size_t turn : measure::orderOfRound(runners.size(), round))
       samples[turn].push_back(runners[turn]->take());
     if (measure::secondsNow() + (measure::secondsNow() - start) > end) break;
   }
-  const measure::Loops best = quiet.best();
-  return {{"samples", samples},
-          {"disturbed", quiet.disturbed() - disturbed},
-          {"accepted", quiet.accepted() - accepted},
-          {"loops", {best.waiting, best.filling}},
-          {"patience", quiet.patience()}};
+  return {.samples = std::move(samples),
+          .disturbed = quiet.disturbed() - disturbed,
+          .accepted = quiet.accepted() - accepted,
+          .loops = quiet.best(),
+          .patience = quiet.patience()};
 }
 
-measure::Roof& Bench::roof() {
+measure::Roof& WorkerRequests::roof() {
   if (!roof_) roof_ = std::make_unique<measure::Roof>(*device_);
   return *roof_;
 }
 
 /// Returns the seconds of a copy or a triad on the buffers of the kernels; 0 if neither moves as many bytes.
-double Bench::roofSeconds(const measure::Traffic& traffic) {
+double WorkerRequests::roofSeconds(const measure::Traffic& traffic) {
   if (traffic.writes != 1 || traffic.reads > 2) return 0;
   const measure::RoofKind kind = traffic.reads == 2 ? measure::RoofKind::Triad : measure::RoofKind::Copy;
   const std::vector<measure::RoofBuffers> sets = buffers_->roofBuffers();
@@ -279,18 +283,18 @@ double Bench::roofSeconds(const measure::Traffic& traffic) {
   return measure::median(measure::race({&timer}, int(kCopies))[0]);
 }
 
-Json Bench::copy(const Json& request) {
+CopyAnswer WorkerRequests::copy(const CopyRequest& request) {
   if (!buffers_) throw std::runtime_error("nothing is loaded yet that could be copied");
-  const measure::Traffic traffic{request.at("reads"), request.at("writes")};
-  if (device_) return {{"seconds", roofSeconds(traffic)}};
-  if (traffic.reads < 1 || traffic.writes < 1) return {{"seconds", 0}};
+  const measure::Traffic traffic = request.traffic;
+  if (device_) return {.seconds = roofSeconds(traffic)};
+  if (traffic.reads < 1 || traffic.writes < 1) return {.seconds = 0};
   const int64_t bytes = buffers_->bytesOfTransfer();
   const measure::TensorSet& call = buffers_->tensors(0);
   const measure::CopyTensors tensors(call.inputs().size(), call.outputs().size(), bytes);
   measure::QuietCoreSampler& quiet = quietCore();
   std::optional<measure::OwnCores> bound;
   if (threads_ > 1) bound.emplace();
-  const double end = measure::secondsNow() + request.value("seconds", measure::kLongestWait);
+  const double end = measure::secondsNow() + request.seconds.value_or(measure::kLongestWait);
   quiet.waitFor(end - measure::secondsNow());
   double best = 0;
   for (const measure::Stores stores : {measure::Stores::Cached, measure::Stores::Streaming}) {
@@ -303,7 +307,7 @@ Json Bench::copy(const Json& request) {
     if (best == 0 || seconds < best) best = seconds;
     if (measure::secondsNow() > end) break;
   }
-  return {{"seconds", best}};
+  return {.seconds = best};
 }
 
 }  // namespace normc::tune

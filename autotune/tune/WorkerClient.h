@@ -1,8 +1,9 @@
-// The requests of a lab to its worker: starts the process, passes on what one process learned to the next,
-// and checks every answer. A candidate may have written anywhere in the process.
+// The lab's side of the worker protocol: starts the process, sends requests, passes on what one process
+// learned to the next, and checks every answer. A candidate may have written anywhere in the process.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,8 +13,10 @@
 
 #include "autotune/measure/Copy.h"
 #include "autotune/measure/QuietCoreSampler.h"
+#include "autotune/records/Record.h"
 #include "autotune/tune/MakeAhead.h"
 #include "autotune/tune/Setting.h"
+#include "autotune/worker/Protocol.h"
 #include "autotune/worker/Worker.h"
 
 namespace normc::tune {
@@ -25,32 +28,34 @@ struct CannotDo : std::runtime_error {
   bool mayPass;  ///< memory, descriptors or a file were missing: no fault of the candidate
 };
 
+/// How a candidate failed when it was tried.
+struct CandidateFailure {
+  Status status = Status::Ok;
+  std::string reason;
+  bool mayPass = false;  ///< see CannotDo
+};
+/// Calls `body`. Returns the failure for which it threw Worker::Ended or CannotDo; none: it returned.
+std::optional<CandidateFailure> attempt(const std::function<void()>& body);
+
 /// Every request may start a worker, and throws Worker::Ended if the worker ends, CannotDo if it reports a
 /// failure, and std::runtime_error if it is of another version or cannot be started.
-class Requests {
+class WorkerClient {
  public:
   /// `worker`: path of normc-worker. The setting outlives the object.
-  Requests(const Setting&, std::string worker);
+  WorkerClient(const Setting&, std::string worker);
 
   /// Sets the number of rows of the calls that follow. Another number needs another worker.
   void setRows(int64_t rows);
   int64_t rows() const { return rows_; }
   void endWorker() { worker_.reset(); }
   /// The next worker has its memory at other addresses.
-  void renew() { worker_.reset(), ++renewed_; }
+  void renew();
 
   void load(size_t point, const BuiltCandidate&);
   bool isLoaded(size_t point) const { return worker_ && worker_->alive() && loaded_.contains(point); }
   void start() { worker(); }
 
-  /// Which trials of the gate: those before a candidate is screened, the others, or all.
-  enum class Part { First, Rest, All };
-  struct Verdict {
-    int64_t trials = 0;
-    double worst = 0;
-    std::string failure;  ///< empty: it passed
-  };
-  Verdict gate(size_t point, Part, double seconds);
+  GateAnswer gate(size_t point, GatePart, double seconds);
 
   /// Takes samples of all points in turns. `first`: the number of rounds before these, which determines the
   /// order (measure/Order.h). `patience`: seconds for the answer, beside the wait for a quiet core; `quiet`:
@@ -67,6 +72,7 @@ class Requests {
 
  private:
   Worker& worker();
+  TaskRequest task() const;
   /// Returns the result of `read` on the answer.
   template <typename Read>
   auto ask(const Json& request, double seconds, const Read& read);
