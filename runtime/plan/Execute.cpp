@@ -63,34 +63,16 @@ normc_status Plan::bindTensors(Call& call) const {
       continue;
     }
     View& view = call.views[i];
-    const TensorRules rules = {which, operand.type, operand.written(), &request_.parts, &place_};
-    switch (operand.tensorShape) {
-      case TensorShape::Elements: {
-        const bool first = !source.tensor;
-        NORMC_TRY(bindXSized(rules, *tensor, source, call.sizes, view));
-        if (first) NORMC_TRY(checkSizes(call.sizes));
-        break;
-      }
-      case TensorShape::PerFeature:
-        NORMC_TRY(bindVector(rules, *tensor, call.sizes, view));
-        break;
-      case TensorShape::PerRow:
-        NORMC_TRY(bindRows(rules, *tensor, source, call.sizes, view));
-        break;
-      case TensorShape::PerSegment:
-        NORMC_TRY(bindVectors(rules, *tensor, call.sizes, view));
-        break;
-      case TensorShape::PerBlock:
-        NORMC_TRY(bindBlocks(rules, *tensor, source, call.sizes, general.info().block, view));
-        break;
-      case TensorShape::One:
-        NORMC_TRY(bindOne(rules, *tensor, view));
-        break;
-      case TensorShape::PerPair:
-        NORMC_TRY(
-            bindPairs(rules, *tensor, source, call.sizes, general.info().pairs(call.sizes.features), view));
-        break;
-    }
+    const TensorRules rules = {.which = which,
+                               .shape = operand.tensorShape,
+                               .type = operand.type,
+                               .written = operand.written(),
+                               .problem = &request_.parts,
+                               .kernel = &general.info(),
+                               .place = &place_};
+    const bool hadSizes = source.tensor != nullptr;
+    NORMC_TRY(bindTensor(rules, *tensor, source, call.sizes, view));
+    if (!hadSizes && source.tensor) NORMC_TRY(checkSizes(call.sizes));
     Region region = {info.name, view.begin(), view.end(), operand.written(),
                      operand.tensorShape == TensorShape::Elements ? &view : nullptr};
     const std::optional<Tensor> shared = mayShare(which, general.info().runs > 0);

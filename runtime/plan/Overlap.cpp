@@ -29,8 +29,14 @@ struct Runs {
     const View& view = *region.view;
     bytes = view.inner * view.width;
     // The stride of an axis of one element may be any number, and means nothing.
-    if (view.middle > 1) near = std::abs(view.middleStride) * view.width, nearCount = view.middle;
-    if (view.outer > 1) far = std::abs(view.outerStride) * view.width, farCount = view.outer;
+    if (view.middle > 1) {
+      near = std::abs(view.middleStride) * view.width;
+      nearCount = view.middle;
+    }
+    if (view.outer > 1) {
+      far = std::abs(view.outerStride) * view.width;
+      farCount = view.outer;
+    }
   }
 
   /// True if a run shares bytes with [at, at + length). Only for memory that is written: there runs do not
@@ -46,7 +52,10 @@ struct Runs {
       i = jump ? std::min(behind / jump, jumps - 1) : 0;
       const int64_t rest = behind - i * jump;
       if (rest > 0) j = step ? rest / step + (rest % step != 0) : steps;
-      if (j >= steps) ++i, j = 0;
+      if (j >= steps) {
+        ++i;
+        j = 0;
+      }
       if (i >= jumps) return false;
     }
     return i * jump + j * step < static_cast<int64_t>(at - begin) + length;

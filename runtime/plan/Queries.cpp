@@ -57,7 +57,9 @@ normc_status Plan::describeNumber(size_t index, normc_number_info* out) const {
   info.name = scalar.name.c_str();
   info.value = general.scalars()[index];
   info.default_value = scalar.value;
-  info.least = scalar.legal.least, info.above = scalar.legal.above, info.below = scalar.legal.below;
+  info.least = scalar.legal.least;
+  info.above = scalar.legal.above;
+  info.below = scalar.legal.below;
   info.whole = scalar.legal.whole;
   info.threshold = std::find(kThresholds.begin(), kThresholds.end(), scalar.name) != kThresholds.end();
   return writeStruct(info, out, "normc_number_info");
@@ -81,7 +83,10 @@ normc_status Plan::describeTensor(size_t index, normc_tensor_info* out) const {
     info.shape = shapeOf(shapeIn(kernel(), tensor));
     if (same) info.same_as = name(*same).data();
     if (info.shape == NORMC_TENSOR_PER_BLOCK) info.block = kernel().block;
-    if (info.shape == NORMC_TENSOR_PER_PAIR) info.runs = kernel().runs, info.pairs = kernel().turned / 2;
+    if (info.shape == NORMC_TENSOR_PER_PAIR) {
+      info.runs = kernel().runs;
+      info.pairs = kernel().turned / 2;
+    }
     return writeStruct(info, out, "normc_tensor_info");
   }
   return fail(NORMC_OUT_OF_RANGE, "there is no tensor ", index, "; there are ", count);

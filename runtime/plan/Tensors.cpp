@@ -10,17 +10,32 @@
 namespace normc::runtime {
 namespace {
 
+/// Returns the letters of a DLDataTypeCode in messages; empty for a code that no type of normc has.
+std::string_view lettersOf(uint8_t code) {
+  switch (code) {
+    case kDLInt:
+      return "i";
+    case kDLUInt:
+      return "u";
+    case kDLFloat:
+      return "f";
+    case kDLBfloat:
+      return "bf";
+    case kDLBool:
+      return "bool";
+    default:
+      return {};
+  }
+}
+
 struct DTypeName {
   Message text;
   explicit DTypeName(DLDataType type) {
-    const char* const kind = type.code == kDLInt      ? "i"
-                             : type.code == kDLUInt   ? "u"
-                             : type.code == kDLFloat  ? "f"
-                             : type.code == kDLBfloat ? "bf"
-                             : type.code == kDLBool   ? "bool"
-                                                      : "code ";
-    text << kind;
-    if (type.code > kDLBool || type.code == 3 || type.code == 5) text << type.code << " of ";
+    const std::string_view letters = lettersOf(type.code);
+    if (letters.empty())
+      text << "code " << type.code << " of ";
+    else
+      text << letters;
     text << type.bits;
     if (type.lanes != 1) text << " x " << type.lanes;
   }
@@ -168,32 +183,12 @@ char* address(const DLTensor& tensor) {
 
 /// Returns the view of a tensor without gaps.
 View compactView(const TensorRules& rules, const DLTensor& tensor, int64_t count) {
-  return {address(tensor), bytes(rules.type), 1, 1, count, 0, 0};
+  return {.data = address(tensor), .width = bytes(rules.type), .inner = count};
 }
 
-}  // namespace
-
-Message& operator<<(Message& message, const ArgumentName& name) {
-  message << name.name;
-  return name.field.empty() ? message : message << "[" << name.index << "] ('" << name.field << "')";
-}
-
-uintptr_t View::begin() const {
-  if (outer == 0 || middle == 0) return reinterpret_cast<uintptr_t>(data);  // strides are ignored then
-  const int64_t back =
-      std::min<int64_t>(0, (outer - 1) * outerStride) + std::min<int64_t>(0, (middle - 1) * middleStride);
-  return reinterpret_cast<uintptr_t>(data) + back * width;
-}
-
-uintptr_t View::end() const {
-  if (outer == 0 || middle == 0 || inner == 0) return begin();
-  const int64_t forth =
-      std::max<int64_t>(0, (outer - 1) * outerStride) + std::max<int64_t>(0, (middle - 1) * middleStride);
-  return reinterpret_cast<uintptr_t>(data) + (forth + inner) * width;
-}
-
-normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSource& source, Sizes& sizes,
-                        View& view) {
+/// The first tensor of this shape sets `sizes` and `source`; the others must have its shape.
+normc_status bindElements(const TensorRules& rules, const DLTensor& given, ShapeSource& source, Sizes& sizes,
+                          View& view) {
   const std::string_view name = normc::name(rules.which);
   const ProblemText& parts = *rules.problem;
   const bool channelsFirst = parts.channelsFirst();
@@ -227,8 +222,13 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
     return fail(NORMC_FAILED_PRECONDITION, name, " has ", features.size, " features (dimension ", featureDim,
                 "); this plan is for ", *parts.features);
 
-  view = {address(tensor), bytes(rules.type), segments.size, middle.size,
-          inner.size,      segments.stride,   middle.stride};
+  view = {.data = address(tensor),
+          .width = bytes(rules.type),
+          .outer = segments.size,
+          .middle = middle.size,
+          .inner = inner.size,
+          .outerStride = segments.stride,
+          .middleStride = middle.stride};
   NORMC_TRY(checkStrides(name, view, rules.written));
   if (source.tensor) return NORMC_OK;
   source = {rules.which, &given};
@@ -236,7 +236,8 @@ normc_status bindXSized(const TensorRules& rules, const DLTensor& given, ShapeSo
   return NORMC_OK;
 }
 
-normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
+normc_status bindPerFeature(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes,
+                            View& view) {
   const std::string_view name = normc::name(rules.which);
   int64_t count;
   NORMC_TRY(checkBasics(rules, tensor, count));
@@ -252,90 +253,8 @@ normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const 
   return NORMC_OK;
 }
 
-normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view) {
-  const std::string_view name = normc::name(rules.which);
-  int64_t count;
-  NORMC_TRY(checkBasics(rules, tensor, count));
-  if (tensor.ndim != 2 || tensor.shape[0] != sizes.segments || tensor.shape[1] != sizes.features)
-    return fail(NORMC_INVALID_ARGUMENT, name, " must have a vector of features for each segment, ",
-                sizes.segments, " x ", sizes.features, "; it has ", count, " elements in ", tensor.ndim,
-                tensor.ndim == 1 ? " dimension" : " dimensions");
-  NORMC_TRY(checkCompact(name, tensor, count));
-  view = compactView(rules, tensor, count);
-  return NORMC_OK;
-}
-
-normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
-                        const Sizes& sizes, int64_t block, View& view) {
-  const std::string_view name = normc::name(rules.which);
-  const DLTensor& x = *source.tensor;
-  const int64_t blocks = block ? sizes.features / block : 1;
-  int64_t count;
-  NORMC_TRY(checkBasics(rules, tensor, count));
-  // The leading dimensions of x, then the blocks.
-  const int32_t leading = x.ndim - 1;
-  bool fits = tensor.ndim == leading + (block != 0);
-  for (int32_t i = 0; fits && i < leading; ++i) fits = tensor.shape[i] == x.shape[i];
-  if (fits && block) fits = tensor.shape[leading] == blocks;
-  if (!fits)
-    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
-                block ? " with blocks in place of features, " : " with one scale in place of features, ",
-                sizes.totalRows(), " rows of ", blocks, "; it has ", count, " elements in ", tensor.ndim,
-                " dimensions");
-  NORMC_TRY(checkCompact(name, tensor, count));
-  view = compactView(rules, tensor, count);
-  return NORMC_OK;
-}
-
-normc_status bindPairs(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
-                       const Sizes& sizes, int64_t pairs, View& view) {
-  const std::string_view name = normc::name(rules.which);
-  const DLTensor& x = *source.tensor;
-  int64_t count;
-  NORMC_TRY(checkBasics(rules, given, count));
-  const DLTensor tensor = walked(given, count);
-  const int32_t last = x.ndim - 1, firstRow = rules.problem->segmented ? 1 : 0;
-  bool fits = tensor.ndim == x.ndim && tensor.shape[last] == pairs;
-  for (int32_t i = 0; fits && i < last; ++i) fits = tensor.shape[i] == x.shape[i];
-  if (!fits)
-    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
-                " with pairs in place of features, ", sizes.totalRows(), " rows of ", pairs, "; it has ",
-                count, " elements in ", tensor.ndim, " dimensions");
-  if (pairs > 1 && strideOf(tensor, last) != 1)
-    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, last), " in dimension ", last,
-                ", along its pairs; it must be 1 there");
-  Axis rows;
-  NORMC_TRY(collapse(name, tensor, firstRow, last, rows));
-  view = {address(tensor), bytes(rules.type),
-          sizes.segments,  rows.size,
-          pairs,           firstRow ? strideOf(tensor, 0) : 0,
-          rows.stride};
-  return checkStrides(name, view, rules.written);
-}
-
-normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view) {
-  const std::string_view name = normc::name(rules.which);
-  int64_t count;
-  NORMC_TRY(checkBasics(rules, tensor, count));
-  if (count != 1) return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; it must have one");
-  view = compactView(rules, tensor, 1);
-  return NORMC_OK;
-}
-
-normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
-                       const Sizes& sizes, const Place& place, char*& data) {
-  int64_t count;
-  NORMC_TRY(checkBasics(name, tensor, field.type, place, count));
-  if (const int64_t wanted = elements(field.shape, sizes); count != wanted)
-    return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; with these sizes the field has ",
-                wanted);
-  NORMC_TRY(checkCompact(name, tensor, count));
-  data = address(tensor);
-  return NORMC_OK;
-}
-
-normc_status bindRows(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
-                      const Sizes& sizes, View& view) {
+normc_status bindPerRow(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
+                        const Sizes& sizes, View& view) {
   const std::string_view name = normc::name(rules.which);
   const DLTensor& x = *source.tensor;
   int64_t count;
@@ -365,9 +284,141 @@ normc_status bindRows(const TensorRules& rules, const DLTensor& given, const Sha
   if (rows.size > 1 && rows.stride != 1)
     return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", rows.stride,
                 " along its rows; it must be contiguous there");
-  view = {
-      address(tensor), bytes(rules.type), sizes.segments, 1, sizes.rows, fixed ? strideOf(tensor, 0) : 0, 0};
+  view = {.data = address(tensor),
+          .width = bytes(rules.type),
+          .outer = sizes.segments,
+          .inner = sizes.rows,
+          .outerStride = fixed ? strideOf(tensor, 0) : 0};
   return checkStrides(name, view, rules.written);
+}
+
+normc_status bindPerSegment(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes,
+                            View& view) {
+  const std::string_view name = normc::name(rules.which);
+  int64_t count;
+  NORMC_TRY(checkBasics(rules, tensor, count));
+  if (tensor.ndim != 2 || tensor.shape[0] != sizes.segments || tensor.shape[1] != sizes.features)
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have a vector of features for each segment, ",
+                sizes.segments, " x ", sizes.features, "; it has ", count, " elements in ", tensor.ndim,
+                tensor.ndim == 1 ? " dimension" : " dimensions");
+  NORMC_TRY(checkCompact(name, tensor, count));
+  view = compactView(rules, tensor, count);
+  return NORMC_OK;
+}
+
+normc_status bindPerBlock(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
+                          const Sizes& sizes, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  const DLTensor& x = *source.tensor;
+  const int64_t block = rules.kernel->block, blocks = rules.kernel->blocks(sizes.features);
+  int64_t count;
+  NORMC_TRY(checkBasics(rules, tensor, count));
+  // The leading dimensions of x, then the blocks.
+  const int32_t leading = x.ndim - 1;
+  bool fits = tensor.ndim == leading + (block != 0);
+  for (int32_t i = 0; fits && i < leading; ++i) fits = tensor.shape[i] == x.shape[i];
+  if (fits && block) fits = tensor.shape[leading] == blocks;
+  if (!fits)
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
+                block ? " with blocks in place of features, " : " with one scale in place of features, ",
+                sizes.totalRows(), " rows of ", blocks, "; it has ", count, " elements in ", tensor.ndim,
+                " dimensions");
+  NORMC_TRY(checkCompact(name, tensor, count));
+  view = compactView(rules, tensor, count);
+  return NORMC_OK;
+}
+
+normc_status bindPerPair(const TensorRules& rules, const DLTensor& given, const ShapeSource& source,
+                         const Sizes& sizes, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  const DLTensor& x = *source.tensor;
+  const int64_t pairs = rules.kernel->pairs(sizes.features);
+  int64_t count;
+  NORMC_TRY(checkBasics(rules, given, count));
+  const DLTensor tensor = walked(given, count);
+  const int32_t last = x.ndim - 1, firstRow = rules.problem->segmented ? 1 : 0;
+  bool fits = tensor.ndim == x.ndim && tensor.shape[last] == pairs;
+  for (int32_t i = 0; fits && i < last; ++i) fits = tensor.shape[i] == x.shape[i];
+  if (!fits)
+    return fail(NORMC_INVALID_ARGUMENT, name, " must have the shape of ", normc::name(source.which),
+                " with pairs in place of features, ", sizes.totalRows(), " rows of ", pairs, "; it has ",
+                count, " elements in ", tensor.ndim, " dimensions");
+  if (pairs > 1 && strideOf(tensor, last) != 1)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has stride ", strideOf(tensor, last), " in dimension ", last,
+                ", along its pairs; it must be 1 there");
+  Axis rows;
+  NORMC_TRY(collapse(name, tensor, firstRow, last, rows));
+  view = {.data = address(tensor),
+          .width = bytes(rules.type),
+          .outer = sizes.segments,
+          .middle = rows.size,
+          .inner = pairs,
+          .outerStride = firstRow ? strideOf(tensor, 0) : 0,
+          .middleStride = rows.stride};
+  return checkStrides(name, view, rules.written);
+}
+
+normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view) {
+  const std::string_view name = normc::name(rules.which);
+  int64_t count;
+  NORMC_TRY(checkBasics(rules, tensor, count));
+  if (count != 1) return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; it must have one");
+  view = compactView(rules, tensor, 1);
+  return NORMC_OK;
+}
+
+}  // namespace
+
+Message& operator<<(Message& message, const ArgumentName& name) {
+  message << name.name;
+  return name.field.empty() ? message : message << "[" << name.index << "] ('" << name.field << "')";
+}
+
+uintptr_t View::begin() const {
+  if (outer == 0 || middle == 0) return reinterpret_cast<uintptr_t>(data);  // strides are ignored then
+  const int64_t back =
+      std::min<int64_t>(0, (outer - 1) * outerStride) + std::min<int64_t>(0, (middle - 1) * middleStride);
+  return reinterpret_cast<uintptr_t>(data) + back * width;
+}
+
+uintptr_t View::end() const {
+  if (outer == 0 || middle == 0 || inner == 0) return begin();
+  const int64_t forth =
+      std::max<int64_t>(0, (outer - 1) * outerStride) + std::max<int64_t>(0, (middle - 1) * middleStride);
+  return reinterpret_cast<uintptr_t>(data) + (forth + inner) * width;
+}
+
+normc_status bindTensor(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
+                        View& view) {
+  switch (rules.shape) {
+    case TensorShape::Elements:
+      return bindElements(rules, tensor, source, sizes, view);
+    case TensorShape::PerFeature:
+      return bindPerFeature(rules, tensor, sizes, view);
+    case TensorShape::PerRow:
+      return bindPerRow(rules, tensor, source, sizes, view);
+    case TensorShape::PerSegment:
+      return bindPerSegment(rules, tensor, sizes, view);
+    case TensorShape::PerBlock:
+      return bindPerBlock(rules, tensor, source, sizes, view);
+    case TensorShape::PerPair:
+      return bindPerPair(rules, tensor, source, sizes, view);
+    case TensorShape::One:
+      return bindOne(rules, tensor, view);
+  }
+  return NORMC_OK;
+}
+
+normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
+                       const Sizes& sizes, const Place& place, char*& data) {
+  int64_t count;
+  NORMC_TRY(checkBasics(name, tensor, field.type, place, count));
+  if (const int64_t wanted = elements(field.shape, sizes); count != wanted)
+    return fail(NORMC_INVALID_ARGUMENT, name, " has ", count, " elements; with these sizes the field has ",
+                wanted);
+  NORMC_TRY(checkCompact(name, tensor, count));
+  data = address(tensor);
+  return NORMC_OK;
 }
 
 }  // namespace normc::runtime

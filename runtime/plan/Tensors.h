@@ -38,46 +38,27 @@ struct View {
 /// The rules of a plan for one tensor of a call.
 struct TensorRules {
   Tensor which;
+  TensorShape shape;
   DType type;
   bool written;
   const ProblemText* problem;
-  const Place* place;  ///< the device that it has to be on
+  const Kernel* kernel;  ///< any of the plan: all have the same blocks and pairs
+  const Place* place;    ///< the device that it has to be on
 };
 
-/// The tensor whose shape gives the sizes of a call: the first X-sized one.
+/// The tensor whose shape gives the sizes of a call: the first one of shape Elements.
 struct ShapeSource {
   Tensor which = kX;
   const DLTensor* tensor = nullptr;
 };
 
-/// Checks a tensor of shape Elements. The first one sets `sizes` and `source`; the others must have its
-/// shape.
-normc_status bindXSized(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
+/// Checks a tensor of a call. The first one of shape Elements sets `sizes` and `source`, which the tensors
+/// after it have to fit.
+normc_status bindTensor(const TensorRules& rules, const DLTensor& tensor, ShapeSource& source, Sizes& sizes,
                         View& view);
-
-/// Checks a tensor of shape PerFeature.
-normc_status bindVector(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
-
-/// Checks a tensor of shape PerSegment.
-normc_status bindVectors(const TensorRules& rules, const DLTensor& tensor, const Sizes& sizes, View& view);
 
 /// Checks the tensor of one field of the state or of the saved statistics, and gives its memory.
 normc_status bindField(const ArgumentName& name, const Field& field, const DLTensor& tensor,
                        const Sizes& sizes, const Place& place, char*& data);
-
-/// Checks a tensor of shape PerBlock, of blocks of so many features; 0: of one block for each row.
-normc_status bindBlocks(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
-                        const Sizes& sizes, int64_t block, View& view);
-
-/// Checks a tensor of shape PerPair, of so many pairs in a row.
-normc_status bindPairs(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
-                       const Sizes& sizes, int64_t pairs, View& view);
-
-/// Checks a tensor of shape One.
-normc_status bindOne(const TensorRules& rules, const DLTensor& tensor, View& view);
-
-/// Checks a tensor of shape PerRow.
-normc_status bindRows(const TensorRules& rules, const DLTensor& tensor, const ShapeSource& source,
-                      const Sizes& sizes, View& view);
 
 }  // namespace normc::runtime

@@ -23,14 +23,6 @@ void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// Returns the result of opening a package of one kernel after `change` to the kernel.
-template <typename Change>
-std::string refusedKernel(Change change) {
-  package::Kernel kernel = layerNorm("backward");
-  change(kernel);
-  return refusedBytes(packageOf(kernel).bytes());
-}
-
 TEST(Package, OpensFromFileAndMemory) {
   const std::string path = temporaryPath("opens.npk");
   const auto size = standardPackage().write(path);
@@ -231,94 +223,117 @@ std::string refusedText(const std::string& word, const std::string& other) {
 
 constexpr const char* kInvalid = "DATA_LOSS: the manifest of the package is not valid: ";
 
-TEST(Manifest, IsCheckedFieldByField) {
-  const auto says = [](const std::string& text) { return kInvalid + text; };
-  EXPECT_EQ(
-      refusedText(R"("backward","data")", R"("forwards","data")"),
-      says("kernels[0].entry is \"forwards\"; it must be one of forward, backward, infer, infer_backward, "
-           "forward_reduce, forward_apply, backward_reduce, backward_apply, commit"));
-  EXPECT_EQ(refusedText(R"("data":"f32")", R"("data":"f8" )"),
-            says("kernels[0].data is \"f8\"; it must be one of f32, f64, bf16, f16"));
-  EXPECT_EQ(refusedText(R"("mask":false)", R"("mask":    0)"),
-            says("kernels[0].mask is 0; it must be true or false"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.parts.features = 0; }),
-            says("kernels[0].features is 0; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.featuresMultiple = 0; }),
-            says("kernels[0].features_multiple is 0; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.parts.bindings["heads"] = -1; }),
-            says("kernels[0].bindings.heads is -1; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.parts.layout = Layout::ChannelsFirst; }),
-            says("kernels[0].segmented is false; channels_first has three dimensions"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.limits = {.rowsMin = 4, .rowsMax = 3}; }),
-            says("kernels[0].limits.rows_max is 3; it must be at least 4"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.limits.runMin = -1; }),
-            says("kernels[0].limits.run_min is -1; it must be at least 0"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.limits = {.runMin = 4, .runMax = 3}; }),
-            says("kernels[0].limits.run_max is 3; it must be at least 4"));
-  EXPECT_EQ(
-      refusedKernel([](auto& k) {
-        k.operands.push_back(*std::ranges::find(k.operands, package::Role::Saved, &package::Operand::role));
-      }),
-      says("kernels[0].operands[10].name is \"mean\"; another operand is this field"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases.clear(); }),
-            says("kernels[0].phases is []; a kernel has at least one phase"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].minUnits = 0; }),
-            says("kernels[0].phases[0].min_units is 0; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].enoughUnits = 3; }),
-            says("kernels[0].phases[0].enough_units is 3; it must be at least 4"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].group = 1; }),
-            says("kernels[0].phases[0].group is 1; it must be at least 2"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].weight = {package::chunksOf(0)}; }),
-            says("kernels[0].phases[0].weight[0] is \"chunks.0\"; it is no size that is known here"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].maxChunks = 2000000000; }),
-            says("kernels[0].phases[0].max_chunks is 2000000000; it must be at most 1073741824"));
-  EXPECT_EQ(refusedText(R"("max_chunks":4,"when":"always")", R"("max_chunks":4,"when":"never" )"),
-            says("kernels[0].phases[1].when is \"never\"; it must be one of always, warmup"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases[0].units = {package::chunksOf(0)}; }),
-            says("kernels[0].phases[0].units[0] is \"chunks.0\"; it is no size that is known here"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.phases.resize(17, k.phases[0]); }),
-            says("kernels[0].phases has 17 elements; at most 16 are allowed"));
-  EXPECT_EQ(
-      refusedText(R"("operands":[{"role":"tensor")", R"("operands":[{"role":"Tensor")"),
-      says("kernels[0].operands[0].role is \"Tensor\"; it must be one of tensor, state_in, state_out, saved, "
-           "workspace, partial, partials"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].type = DType::F16; }),
-            says("kernels[0].operands[0].type is \"f16\"; it must be f32"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Write; }),
-            says("kernels[0].operands[0].access is \"write\"; this operand is only read"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[5].access = package::Access::Read; }),
-            says("kernels[0].operands[5].access is \"read\"; this operand is written"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].access = package::Access::Write; }),
-            says("kernels[0].operands[8].access is \"write\"; 'both' and 'zeroed' are the accesses of "
-                 "workspace alone"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[0].access = package::Access::Zeroed; }),
-            says("kernels[0].operands[0].access is \"zeroed\"; this operand is only read"));
-  EXPECT_EQ(
-      refusedKernel([](auto& k) { k.operands[8].access = package::Access::Zeroed; }),
-      says("kernels[0].operands[8].access is \"zeroed\"; only a kernel for cuda has workspace that is zero"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[1] = k.operands[0]; }),
-            says("kernels[0].operands[1].name is \"x\"; another operand has this name"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[3].name = "variance"; }),
-            says("kernels[0].operands[3].name is \"variance\"; there is no field of this name"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[3].type = DType::F64; }),
-            says("kernels[0].operands[3].type is \"f64\"; the field has another type"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {package::chunksOf(2), package::kFeatures}; }),
-            says("kernels[0].operands[8].shape[0] is \"chunks.2\"; it is no size that is known here"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands[8].shape = {{package::Factor::Fixed, 0}}; }),
-            says("kernels[0].operands[8].shape[0] is 0; it must be at least 1"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.operands.clear(); }),
-            says("kernels[0].operands is []; one of x, dy must be among them"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.saved.push_back(k.saved[0]); }),
-            says("kernels[0].saved[2].name is \"mean\"; another field has this name"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.saved[0].type = DType::BF16; }),
-            says("kernels[0].saved[0].type is \"bf16\"; it must be one of f32, f64, i64"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.state = {{"psi2", DType::F32, {package::kRows}}}; }),
-            says("kernels[0].state[0].shape[0] is \"rows\"; it is no size that is known here"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.scalars[0].value = INFINITY; }),
-            says("kernels[0].scalars[0].value is null; it must be a number"));
-  EXPECT_EQ(refusedKernel([](auto& k) { k.device = std::string("a\0b", 3); }),
-            says("kernels[0].device is \"a\\u0000b\"; it must not contain a zero byte"));
+struct WrongWord {
+  const char* name;
+  const char *word, *other;
+  const char* said;  ///< behind `kernels[0].`
+};
+constexpr WrongWord kWrongWords[] = {
+    {"UnknownEntry", R"("backward","data")", R"("forwards","data")",
+     "entry is \"forwards\"; it must be one of forward, backward, infer, infer_backward, forward_reduce, "
+     "forward_apply, backward_reduce, backward_apply, commit"},
+    {"UnknownDataType", R"("data":"f32")", R"("data":"f8" )",
+     "data is \"f8\"; it must be one of f32, f64, bf16, f16"},
+    {"MaskThatIsANumber", R"("mask":false)", R"("mask":    0)", "mask is 0; it must be true or false"},
+    {"UnknownWhen", R"("max_chunks":4,"when":"always")", R"("max_chunks":4,"when":"never" )",
+     "phases[1].when is \"never\"; it must be one of always, warmup"},
+    {"UnknownRole", R"("operands":[{"role":"tensor")", R"("operands":[{"role":"Tensor")",
+     "operands[0].role is \"Tensor\"; it must be one of tensor, state_in, state_out, saved, workspace, "
+     "partial, partials"},
+};
+
+class ManifestWord : public testing::TestWithParam<WrongWord> {};
+
+TEST_P(ManifestWord, IsRefusedIfItIsWrong) {
+  EXPECT_EQ(refusedText(GetParam().word, GetParam().other),
+            std::string(kInvalid) + "kernels[0]." + GetParam().said);
 }
+
+INSTANTIATE_TEST_SUITE_P(Words, ManifestWord, testing::ValuesIn(kWrongWords),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+struct WrongKernel {
+  const char* name;
+  void (*change)(package::Kernel& k);
+  const char* said;  ///< behind `kernels[0].`
+};
+constexpr WrongKernel kWrongKernels[] = {
+    {"NoFeatures", [](auto& k) { k.parts.features = 0; }, "features is 0; it must be at least 1"},
+    {"FeaturesOfMultipleZero", [](auto& k) { k.featuresMultiple = 0; },
+     "features_multiple is 0; it must be at least 1"},
+    {"NegativeBinding", [](auto& k) { k.parts.bindings["heads"] = -1; },
+     "bindings.heads is -1; it must be at least 1"},
+    {"ChannelsFirstWithoutSegments", [](auto& k) { k.parts.layout = Layout::ChannelsFirst; },
+     "segmented is false; channels_first has three dimensions"},
+    {"RowsMaxBelowRowsMin", [](auto& k) { k.limits = {.rowsMin = 4, .rowsMax = 3}; },
+     "limits.rows_max is 3; it must be at least 4"},
+    {"NegativeRunMin", [](auto& k) { k.limits.runMin = -1; }, "limits.run_min is -1; it must be at least 0"},
+    {"RunMaxBelowRunMin", [](auto& k) { k.limits = {.runMin = 4, .runMax = 3}; },
+     "limits.run_max is 3; it must be at least 4"},
+    {"SavedFieldTwice",
+     [](auto& k) {
+       k.operands.push_back(*std::ranges::find(k.operands, package::Role::Saved, &package::Operand::role));
+     },
+     "operands[10].name is \"mean\"; another operand is this field"},
+    {"NoPhases", [](auto& k) { k.phases.clear(); }, "phases is []; a kernel has at least one phase"},
+    {"NoUnits", [](auto& k) { k.phases[0].minUnits = 0; }, "phases[0].min_units is 0; it must be at least 1"},
+    {"EnoughUnitsBelowMinUnits", [](auto& k) { k.phases[0].enoughUnits = 3; },
+     "phases[0].enough_units is 3; it must be at least 4"},
+    {"GroupOfOne", [](auto& k) { k.phases[0].group = 1; }, "phases[0].group is 1; it must be at least 2"},
+    {"WeightOfLaterChunks", [](auto& k) { k.phases[0].weight = {package::chunksOf(0)}; },
+     "phases[0].weight[0] is \"chunks.0\"; it is no size that is known here"},
+    {"TooManyChunks", [](auto& k) { k.phases[0].maxChunks = 2000000000; },
+     "phases[0].max_chunks is 2000000000; it must be at most 1073741824"},
+    {"UnitsOfLaterChunks", [](auto& k) { k.phases[0].units = {package::chunksOf(0)}; },
+     "phases[0].units[0] is \"chunks.0\"; it is no size that is known here"},
+    {"TooManyPhases", [](auto& k) { k.phases.resize(17, k.phases[0]); },
+     "phases has 17 elements; at most 16 are allowed"},
+    {"InputOfAnotherType", [](auto& k) { k.operands[0].type = DType::F16; },
+     "operands[0].type is \"f16\"; it must be f32"},
+    {"WrittenInput", [](auto& k) { k.operands[0].access = package::Access::Write; },
+     "operands[0].access is \"write\"; this operand is only read"},
+    {"ReadOutput", [](auto& k) { k.operands[5].access = package::Access::Read; },
+     "operands[5].access is \"read\"; this operand is written"},
+    {"WrittenWorkspace", [](auto& k) { k.operands[8].access = package::Access::Write; },
+     "operands[8].access is \"write\"; 'both' and 'zeroed' are the accesses of workspace alone"},
+    {"ZeroedInput", [](auto& k) { k.operands[0].access = package::Access::Zeroed; },
+     "operands[0].access is \"zeroed\"; this operand is only read"},
+    {"ZeroedWorkspaceOnACpu", [](auto& k) { k.operands[8].access = package::Access::Zeroed; },
+     "operands[8].access is \"zeroed\"; only a kernel for cuda has workspace that is zero"},
+    {"TensorTwice", [](auto& k) { k.operands[1] = k.operands[0]; },
+     "operands[1].name is \"x\"; another operand has this name"},
+    {"UnknownField", [](auto& k) { k.operands[3].name = "variance"; },
+     "operands[3].name is \"variance\"; there is no field of this name"},
+    {"FieldOfAnotherType", [](auto& k) { k.operands[3].type = DType::F64; },
+     "operands[3].type is \"f64\"; the field has another type"},
+    {"WorkspaceOfLaterChunks",
+     [](auto& k) { k.operands[8].shape = {package::chunksOf(2), package::kFeatures}; },
+     "operands[8].shape[0] is \"chunks.2\"; it is no size that is known here"},
+    {"WorkspaceWithoutElements", [](auto& k) { k.operands[8].shape = {{package::Factor::Fixed, 0}}; },
+     "operands[8].shape[0] is 0; it must be at least 1"},
+    {"NoOperands", [](auto& k) { k.operands.clear(); }, "operands is []; one of x, dy must be among them"},
+    {"FieldNameTwice", [](auto& k) { k.saved.push_back(k.saved[0]); },
+     "saved[2].name is \"mean\"; another field has this name"},
+    {"FieldOfANarrowType", [](auto& k) { k.saved[0].type = DType::BF16; },
+     "saved[0].type is \"bf16\"; it must be one of f32, f64, i64"},
+    {"StateOfRows", [](auto& k) { k.state = {{"psi2", DType::F32, {package::kRows}}}; },
+     "state[0].shape[0] is \"rows\"; it is no size that is known here"},
+    {"ScalarThatIsNoNumber", [](auto& k) { k.scalars[0].value = INFINITY; },
+     "scalars[0].value is null; it must be a number"},
+    {"ZeroByteInAText", [](auto& k) { k.device = std::string("a\0b", 3); },
+     "device is \"a\\u0000b\"; it must not contain a zero byte"},
+};
+
+class ManifestKernel : public testing::TestWithParam<WrongKernel> {};
+
+TEST_P(ManifestKernel, IsRefusedIfAFieldIsWrong) {
+  package::Kernel kernel = layerNorm("backward");
+  GetParam().change(kernel);
+  EXPECT_EQ(refusedBytes(packageOf(kernel).bytes()), std::string(kInvalid) + "kernels[0]." + GetParam().said);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, ManifestKernel, testing::ValuesIn(kWrongKernels),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Manifest, GivesTheShapesThatANormDecides) {
   const auto says = [](const std::string& text) { return kInvalid + ("kernels[0]." + text); };
