@@ -40,7 +40,8 @@ void Batch::strip(size_t at, int lead) {
   int64_t step = tensor.dtype.bits / 8;
   for (int i = tensor.ndim; i-- > 0; step *= buffer.shape[i])
     if (i < lead) buffer.step[i] = buffer.shape[i] == 1 ? 0 : step;
-  tensor.shape += lead, tensor.ndim -= lead;
+  tensor.shape += lead;
+  tensor.ndim -= lead;
 }
 
 void Batch::split(int64_t rank, const Operands* rows, bool segmented) {
@@ -73,7 +74,8 @@ void Batch::split(int64_t rank, const Operands* rows, bool segmented) {
         for (int64_t axis = 0; axis <= lead && axis < tensors_[i].ndim; ++axis)
           segments *= tensors_[i].shape[axis];
         if (tensors_[i].ndim > lead) {
-          tensors_[i].shape += lead, tensors_[i].ndim -= int32_t(lead);
+          tensors_[i].shape += lead;
+          tensors_[i].ndim -= int32_t(lead);
           tensors_[i].shape[0] = segments;
         }
       }
@@ -82,8 +84,10 @@ void Batch::split(int64_t rank, const Operands* rows, bool segmented) {
       for (const int64_t size : batch_) count_ *= size;
   }
   for (DLTensor& tensor : tensors_)
-    if (tensor.dtype.code == kDLUInt && tensor.dtype.bits == 32 && tensor.ndim == 1 && tensor.shape[0] == 2)
-      tensor.dtype = {kDLInt, 64, 1}, tensor.ndim = 0;
+    if (tensor.dtype.code == kDLUInt && tensor.dtype.bits == 32 && tensor.ndim == 1 && tensor.shape[0] == 2) {
+      tensor.dtype = {kDLInt, 64, 1};
+      tensor.ndim = 0;
+    }
 }
 
 void Batch::select(int64_t index) {

@@ -50,7 +50,9 @@ int onThreadsOfXla(void*, int64_t count, normc_task task, void* data) {
     return 0;
   }
   const auto tasks = std::make_shared<Tasks>();
-  tasks->count = count, tasks->task = task, tasks->data = data;
+  tasks->count = count;
+  tasks->task = task;
+  tasks->data = data;
   for (int64_t i = std::min(count, helpers->num_threads()) - 1; i > 0; --i)
     helpers->Schedule([tasks] { tasks->work(); });
   tasks->work();

@@ -152,7 +152,7 @@ def call(name, **changed):
     (lambda: call("gated_rms_norm", gate=jnp.ones(ROWS, jnp.bfloat16)), ValueError, "gate is bfloat16"),
     (lambda: call("resnet_tail", axis_name="rows"), ValueError, "axis_name is for norms that take none"),
 ])
-def test_refuses(of, error, said):
+def test_refuses_tensors_that_the_norm_does_not_take(of, error, said):
     with pytest.raises(error, match=said):
         of()
 

@@ -365,7 +365,7 @@ def bn(x=None, scale=None, bias=None, **state):
     (lambda: bn(step=jnp.zeros((), "int4")), r"step of the state is int4\[\]; .* takes int32\[\]"),
     (lambda: nj.init_state("layer_norm", 96), "layer_norm has no state"),
 ])
-def test_refuses(call, said):
+def test_refuses_wrong_arguments_with_and_without_jit(call, said):
     for run in (call, jax.jit(call)):
         with pytest.raises((TypeError, ValueError, normc.Error), match=said):
             run()

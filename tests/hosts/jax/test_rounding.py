@@ -34,6 +34,6 @@ def test_rounds_as_llama():
     (lambda: nj.Norm("batch_norm", 24, round="normalized"),
      r"needs 'reduce features', and 'batch_norm' has 'reduce rows' \[P16\]; leave round out"),
 ])
-def test_refuses(of, said):
+def test_refuses_a_rounding_that_the_norm_lacks(of, said):
     with pytest.raises(ValueError, match=said):
         of()

@@ -72,6 +72,6 @@ def test_without_jit_and_without_gradients():
      "layer_norm takes nothing beside x; given is residual"),
     (lambda: norm_of()(arrays()[0], residual=jnp.ones(SHAPE, jnp.int32)), TypeError, "for residual, not int32"),
 ])
-def test_refuses(of, error, said):
+def test_refuses_a_residual_of_a_wrong_type(of, error, said):
     with pytest.raises(error, match=said):
         of()

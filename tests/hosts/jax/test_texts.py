@@ -110,6 +110,6 @@ def traced_number(value):
      "argument; give what the norm leaves open"),
     (lambda: nj.Norm("rms_norm", 8, options={"y": "bf16"}), "options has y='bf16', but types and the mask follow"),
 ])
-def test_refuses(call, said):
+def test_refuses_values_of_numbers_and_options(call, said):
     with pytest.raises((TypeError, ValueError), match=said):
         call()

@@ -6,7 +6,7 @@
     mine = nj.norm("my.norm", 1024)                                # a function of any text
 """
 
-from ._calls import ENTRIES as _ENTRIES
+from ._call import ENTRIES as _ENTRIES
 from ._functions import (
     batch_norm,
     group_norm,

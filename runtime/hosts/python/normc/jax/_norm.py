@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import _around, _library
-from . import _calls
+from . import _carries, _gradients, _shards, _spec
 
 _SHAPES = {"features_last": "*x{}", "segments": "*x*x{}", "channels_first": "*x{}x*"}
 _TAKES = {"features_last": "[..., {}]", "segments": "[batch, positions..., {}]",
@@ -34,9 +34,9 @@ class Norm:
         if layout not in _SHAPES:
             raise ValueError(f"layout is {layout!r}; known are {', '.join(map(repr, _SHAPES))}")
         self.name, self.features, self.layout = name.split("#")[0], features, layout
-        self._spec = _calls.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers, round),
-                                 self.name, features, layout != "features_last", layout == "channels_first")
-        _library.check_rounding(_calls.library, self._spec.text)
+        self._spec = _spec.Spec(_library.text(name, _SHAPES[layout].format(features), options, numbers, round),
+                                self.name, features, layout != "features_last", layout == "channels_first")
+        _library.check_rounding(_spec.library, self._spec.text)
         self._numbers = set(numbers or ())
 
     def __repr__(self):
@@ -51,8 +51,8 @@ class Norm:
     def init_state(self, dtype=jnp.float32):
         """Returns the state before the first step, for data of a type."""
         sizes = {"features": self.features}
-        return {field["name"]: jnp.full(_calls.field_shape(field, sizes, False), field["init"],
-                                        _calls.DTYPES[field["dtype"]])
+        return {field["name"]: jnp.full(_spec.field_shape(field, sizes, False), field["init"],
+                                        _spec.DTYPES[field["dtype"]])
                 for field in self._facts(dtype)["state"]}
 
     @property
@@ -84,29 +84,29 @@ class Norm:
         axes = axis_name if isinstance(axis_name, tuple) else () if axis_name is None else (axis_name,)
         if around and axes:
             raise ValueError(f"{self.name} takes tensors beside x; axis_name is for norms that take none")
-        x, scale, bias, mask, around, fields = _calls.replicated((x, scale, bias, mask, around, fields))
-        x, scale, bias, mask, around = _calls.together((x, scale, bias, mask, around))
+        x, scale, bias, mask, around, fields = _shards.replicated((x, scale, bias, mask, around, fields))
+        x, scale, bias, mask, around = _shards.together((x, scale, bias, mask, around))
         if fields and training and not known["codes"]:
-            fields = _calls.carrying(spec, x, fields, (scale, bias, mask, around))
+            fields = _carries.carrying(spec, x, fields, (scale, bias, mask, around))
         of_batch = spec.over_rows(x.dtype, mask is not None) and (training or not fields)
         if of_batch and axis_name is None:
             self._check_said()
         if of_batch and (fields or axis_name is None):
             self._check_shards(x, fields, axes)
         if of_batch and axes:
-            if self.carried and not _calls.varying(x).issuperset(axes):
+            if self.carried and not _shards.varying(x).issuperset(axes):
                 raise ValueError(
                     f"the next {', '.join(self.carried)} of {self.name} is a cotangent, which JAX would add over the "
                     f"shards of {', '.join(map(repr, axes))}: divide the rows of x by a shard_map with check_vma=True")
-            y, following = _calls.train_over(spec, axes, x, scale, bias, mask, fields)
+            y, following = _gradients.train_over(spec, axes, x, scale, bias, mask, fields)
         elif known["codes"]:
-            y, following = _calls.quantized(spec, training, x, scale, bias, mask, fields, around)
+            y, following = _gradients.quantized(spec, training, x, scale, bias, mask, fields, around)
             y = y if y[1:] else y[0]
         elif training or not fields:
-            made, following = _calls.train(spec, x, scale, bias, mask, fields, around)
+            made, following = _gradients.train(spec, x, scale, bias, mask, fields, around)
             y = made if made[1:] else made[0]
         else:
-            made, following = _calls.evaluate(spec, x, scale, bias, mask, fields, around), fields
+            made, following = _gradients.evaluate(spec, x, scale, bias, mask, fields, around), fields
             y = made if made[1:] else made[0]
         if not fields:
             return y
@@ -124,14 +124,14 @@ class Norm:
         if residual is None or jnp.result_type(residual) == x.dtype or "stream=" in self._spec.text:
             return self._spec
         kind = jnp.result_type(residual)
-        if kind not in _calls.NAMES:
+        if kind not in _spec.NAMES:
             raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16 for residual, not {kind}")
         of = lambda text: dataclasses.replace(self._spec, text=text)
         facts = lambda text: of(text).facts("forward", x.dtype, mask is not None)
-        return of(_around.streamed(self._spec.text, _calls.NAMES[x.dtype], _calls.NAMES[kind], facts))
+        return of(_around.streamed(self._spec.text, _spec.NAMES[x.dtype], _spec.NAMES[kind], facts))
 
     def _check_type(self, dtype):
-        if jnp.dtype(dtype) not in _calls.NAMES:
+        if jnp.dtype(dtype) not in _spec.NAMES:
             raise TypeError(f"{self.name} takes float32, float64, bfloat16 or float16, not {jnp.dtype(dtype)}")
 
     def _check_x(self, x):
@@ -160,9 +160,9 @@ class Norm:
         rows = {each["name"]: each for each in known["around"]}
         made = []
         for name, value in zip(inputs, _around.ordered(self.name, inputs, around)):
-            value, shape = jnp.asarray(value), _calls.around_shape(self._spec, x, rows[name])
+            value, shape = jnp.asarray(value), _spec.around_shape(self._spec, x, rows[name])
             value = value.reshape(shape) if rows[name]["shape"] == "one" and value.size == 1 else value
-            kind = _calls.DTYPES[rows[name]["dtype"]]
+            kind = _spec.DTYPES[rows[name]["dtype"]]
             if value.shape != shape or value.dtype != kind:
                 raise ValueError(f"{name} is {value.dtype}{list(value.shape)}; {self.name} takes "
                                  f"{jnp.dtype(kind)}{list(shape)}")
@@ -188,18 +188,18 @@ class Norm:
         fields = []
         for field in wanted:
             value = jnp.asarray(state[field["name"]])
-            shape = _calls.field_shape(field, {"features": self.features}, False)
+            shape = _spec.field_shape(field, {"features": self.features}, False)
             fits = (jnp.issubdtype(value.dtype, jnp.integer) and jnp.iinfo(value.dtype).bits >= 8
-                    if field["dtype"] == "i64" else value.dtype == _calls.DTYPES[field["dtype"]])
+                    if field["dtype"] == "i64" else value.dtype == _spec.DTYPES[field["dtype"]])
             if value.shape != shape or not fits:
                 raise ValueError(f"{field['name']} of the state is {value.dtype}{list(value.shape)}; {self.name} "
-                                 f"takes {jnp.dtype(_calls.DTYPES[field['dtype']])}{list(shape)}")
+                                 f"takes {jnp.dtype(_spec.DTYPES[field['dtype']])}{list(shape)}")
             fields.append(value)
         return tuple(fields)
 
     def _check_said(self):
         """Raises where only axis_name can say which rows a statistic is of."""
-        axes = _calls.unchecked_axes()
+        axes = _shards.unchecked_axes()
         if axes:
             raise ValueError(
                 f"{self.name} takes its statistics over rows, and in pmap and with check_vma=False JAX does not say "
@@ -209,9 +209,9 @@ class Norm:
     def _check_shards(self, x, fields, given):
         """Raises if statistics would be those of some shards, and the call does not say so. Those of the axes that are
         `given` are gathered."""
-        axes = _calls.varying(x) - frozenset(given)
+        axes = _shards.varying(x) - frozenset(given)
         if fields:
-            axes = frozenset().union(*(axes - _calls.varying(value) for value in fields))
+            axes = frozenset().union(*(axes - _shards.varying(value) for value in fields))
         if axes:
             one = (f"{self.name} takes its statistics over rows, and in this shard_map x has only the rows of one "
                    f"shard of {_named(axes)}")
