@@ -79,8 +79,14 @@ class Replacement {
   void commit() {
     std::error_code none;
     for (const std::string& file : files_)
-      if (fs::exists(file, none)) move(file, oldOf(file), file), aside_.push_back(file);
-    for (const std::string& file : files_) move(newOf(file), file, file), placed_.push_back(file);
+      if (fs::exists(file, none)) {
+        move(file, oldOf(file), file);
+        aside_.push_back(file);
+      }
+    for (const std::string& file : files_) {
+      move(newOf(file), file, file);
+      placed_.push_back(file);
+    }
     for (const std::string& file : files_) fs::remove(oldOf(file), none);
   }
 

@@ -66,11 +66,14 @@ struct Scale {
   double low, high, step, from, to;
 
   Scale(const std::vector<Mark>& marks, double from, double to) : low(1), high(1), from(from), to(to) {
-    for (const Mark& mark : marks)
-      low = std::min(low, mark.low), high = std::max(high, std::min(mark.high, kMostShown));
+    for (const Mark& mark : marks) {
+      low = std::min(low, mark.low);
+      high = std::max(high, std::min(mark.high, kMostShown));
+    }
     const double wide = std::max(high - low, 0.02);
     step = wide > 1.2 ? 0.5 : wide > 0.5 ? 0.2 : wide > 0.2 ? 0.1 : wide > 0.08 ? 0.05 : 0.01;
-    low = std::floor(low / step - 1e-9) * step, high = std::ceil(high / step + 1e-9) * step;
+    low = std::floor(low / step - 1e-9) * step;
+    high = std::ceil(high / step + 1e-9) * step;
   }
   double place(double value) const {
     return from + (std::clamp(value, low, high) - low) / (high - low) * (to - from);

@@ -42,10 +42,12 @@ std::map<std::string, Place> placesOf(const tune::Database& all) {
     Place& place = places[r->device.id()];
     place.name = r->device.text();
     Covered& covered = place.subjects[subjectOf(r->task)];
-    covered.features.insert(r->task.features), covered.rows.insert(r->task.totalRows());
+    covered.features.insert(r->task.features);
+    covered.rows.insert(r->task.totalRows());
     covered.tasks.insert({r->task.segments, r->task.rows, r->task.features});
     if (r->conclusion->verdict != tune::Verdict::Won) continue;
-    ++covered.won, covered.logOfWins -= std::log(r->conclusion->ratio);
+    ++covered.won;
+    covered.logOfWins -= std::log(r->conclusion->ratio);
   }
   return places;
 }

@@ -88,8 +88,10 @@ std::string rejectedText(const TaskRecords& problem) {
 std::string sectionOf(const TaskRecords& problem, const tune::Standing& standing) {
   const Record& any = *problem.any;
   int64_t stamp = 0, screenedRows = 0;
-  for (const Record* r : problem.trials)
-    stamp = std::max(stamp, r->stamp), screenedRows = std::max(screenedRows, r->screenedRows);
+  for (const Record* r : problem.trials) {
+    stamp = std::max(stamp, r->stamp);
+    screenedRows = std::max(screenedRows, r->screenedRows);
+  }
   for (const Record* r : problem.choices) stamp = std::max(stamp, r->stamp);
   const Record* chosen = standingOf(problem, standing);
   std::string text = element("h2", escaped(any.task.text())) +

@@ -124,7 +124,8 @@ RunCall::RunCall(Planned& planned, const FileMap& inputs, const FileMap& outputs
     return operandOf(kernel, tensor)->tensorShape == TensorShape::Elements;
   });
   if (wide == reads.end()) throw refused("the kernel reads no tensor with rows and features");
-  x_ = *wide, xShape_ = arrays.at(x_).shape;
+  x_ = *wide;
+  xShape_ = arrays.at(x_).shape;
   withFiles([&] {
     makeArguments(arrays, writes);
     planned.callOf(arguments_->sizes());
@@ -242,8 +243,10 @@ std::string RunCall::shapeText() const {
 int64_t RunCall::bytesOfTransfer() const {
   int64_t ofElement = 0, tensors = 0, elements = 1;
   for (const package::Operand& operand : planned_.kernel().operands)
-    if (operand.role == package::Role::Tensor && operand.tensorShape == TensorShape::Elements)
-      ofElement += bytes(operand.type), ++tensors;
+    if (operand.role == package::Role::Tensor && operand.tensorShape == TensorShape::Elements) {
+      ofElement += bytes(operand.type);
+      ++tensors;
+    }
   for (const int64_t size : xShape_) elements *= size;
   return elements * ofElement / tensors;
 }

@@ -76,7 +76,8 @@ TemporaryFolder::TemporaryFolder(const std::string& parent) {
     struct stat facts;
     const bool gone = folder < 0 || fstat(folder, &facts) != 0 || facts.st_nlink == 0;
     if (!gone) {
-      path_ = form, lock_ = folder;
+      path_ = form;
+      lock_ = folder;
       return;
     }
     if (folder >= 0) close(folder);  // another process removed it between the two calls above

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<std::string> wordsAfterFirst(const TuneFlags& flags) {
-  return {flags.request.inputs.begin() + 1, flags.request.inputs.end()};
+  return {flags.problems.inputs.begin() + 1, flags.problems.inputs.end()};
 }
 
 void makeFolder(const std::string& path) {
@@ -41,9 +41,13 @@ void makeFolder(const std::string& path) {
 std::vector<size_t> candidatesOf(const tune::Landscape& landscape, const TuneFlags& flags) {
   constexpr int64_t kMost = 4096;
   tune::SearchOptions options;
-  options.seed = uint64_t(flags.seed), options.fromModel = int(std::min(flags.candidates, kMost)),
+  options.seed = uint64_t(flags.seed);
+  options.fromModel = int(std::min(flags.candidates, kMost));
   options.atRandom = int(std::min(flags.random, kMost));
-  if (!flags.schedules.empty()) options.fromModel = int(landscape.size()), options.atRandom = 0;
+  if (!flags.schedules.empty()) {
+    options.fromModel = int(landscape.size());
+    options.atRandom = 0;
+  }
   return tune::seedsOf(landscape, options);
 }
 
@@ -65,8 +69,9 @@ tune::Shipped shipped(const TuneTask& t, const tune::Hardware& hardware, size_t 
   if (!made[0].failure.empty())
     throw refused("the default of " + t.problem.text() + " cannot be compiled: " + made[0].failure);
   tune::Shipped shipped;
-  shipped.setting.task = t.task, shipped.setting.spec = print(*t.problem.spec);
-  shipped.setting.device = {hardware.site.device.kind, hardware.site.device.arch, "", {}},
+  shipped.setting.task = t.task;
+  shipped.setting.spec = print(*t.problem.spec);
+  shipped.setting.device = {hardware.site.device.kind, hardware.site.device.arch, "", {}};
   shipped.setting.toolchain = hardware.site.toolchain;
   for (size_t i = 0; i < points.size(); ++i) {
     if (!made[i].failure.empty()) {
@@ -75,7 +80,8 @@ tune::Shipped shipped(const TuneTask& t, const tune::Hardware& hardware, size_t 
       continue;
     }
     made[i].package = std::to_string(index) + "/" + fs::path(made[i].package).filename().string();
-    shipped.points.push_back(landscape[points[i]]), shipped.made.push_back(std::move(made[i]));
+    shipped.points.push_back(landscape[points[i]]);
+    shipped.made.push_back(std::move(made[i]));
   }
   return shipped;
 }
@@ -95,7 +101,7 @@ ExitCode showCandidates(const std::vector<TuneTask>& tasks, const tune::Hardware
 
 ExitCode exportBundle(const TuneFlags& given, Output& out) {
   TuneFlags flags = given;
-  flags.request.inputs = wordsAfterFirst(given);
+  flags.problems.inputs = wordsAfterFirst(given);
   if (flags.output.empty() && !flags.dryRun)
     throw usage("normc tune export needs the name of a folder to make", "-o FOLDER");
   const tune::Hardware hardware = hardwareFor(oneTarget(flags.target, "tune"));
@@ -150,11 +156,13 @@ ExitCode runBundleHere(const TuneFlags& flags, Output& out) {
     throw usage("normc tune run-bundle needs one folder", "normc tune run-bundle FOLDER");
   const tune::Interrupt interrupt;
   tune::BundleRun run;
-  run.folder = folders[0],
+  run.folder = folders[0];
   run.records = flags.records.empty() ? run.folder + "/" + tune::kResultsFile : flags.records;
-  run.worker = tune::Worker::besideThis(), run.budget = secondsOf("--budget", flags.budget);
+  run.worker = tune::Worker::besideThis();
+  run.budget = secondsOf("--budget", flags.budget);
   const Place place(flags.place);
-  run.deviceIndex = place.index(), run.cudaLibrary = place.cudaLibrary();
+  run.deviceIndex = place.index();
+  run.cudaLibrary = place.cudaLibrary();
   run.stop = [&] { return interrupt.requested(); };
   Json lines = Json::array();
   run.say = [&](const std::string& line) {

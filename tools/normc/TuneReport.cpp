@@ -59,7 +59,8 @@ Json jsonOf(const Tuned& t) {
                     {"ratio", d.leaderRatio.value},
                     {"low", d.leaderRatio.low},
                     {"high", d.leaderRatio.high}};
-  json["disturbed"] = t.disturbed, json["patient"] = t.patient;
+  json["disturbed"] = t.disturbed;
+  json["patient"] = t.patient;
   if (t.copySeconds > 0) json["of_copy"] = t.copySeconds / (seconds * d.ratio.value);
   json["candidates"] = {{"right", tally.right},
                         {"same_code", tally.same},
@@ -86,7 +87,8 @@ Json jsonOf(const Tuned& t) {
     if (one.status == Status::Duplicate)
       duplicates.push_back({{"schedule", schedule}, {"reason", one.reason}});
   }
-  json["rejected"] = rejected, json["duplicates"] = duplicates;
+  json["rejected"] = rejected;
+  json["duplicates"] = duplicates;
   return json;
 }
 

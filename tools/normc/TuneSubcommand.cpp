@@ -33,7 +33,7 @@ std::vector<TuneSubcommand> usersOf(const std::string& flag) {
 }  // namespace
 
 TuneSubcommand wordIn(const TuneFlags& flags) {
-  const std::string first = flags.request.inputs.empty() ? "" : flags.request.inputs[0];
+  const std::string first = flags.problems.inputs.empty() ? "" : flags.problems.inputs[0];
   return first == "export" ? Export : first == "run-bundle" ? RunBundle : first == "import" ? Import : Tune;
 }
 

@@ -30,9 +30,9 @@ std::pair<int64_t, int64_t> shardOf(const std::string& text) {
   return {part, parts};
 }
 
-std::vector<Problem> problemsWithFeatures(const RequestFlags& request) {
+std::vector<Problem> problemsWithFeatures(const ProblemFlags& flags) {
   std::vector<Problem> problems;
-  for (Problem& problem : problemsOf(request))
+  for (Problem& problem : problemsOf(flags))
     if (problem.features) problems.push_back(std::move(problem));
   if (problems.empty())
     throw usage("normc tune needs to know how many features there are",
@@ -65,7 +65,7 @@ std::vector<int64_t> rowsFor(const TuneFlags& flags, int64_t segments, int64_t f
 }  // namespace
 
 std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
-  if (flags.request.inputs.empty())
+  if (flags.problems.inputs.empty())
     throw usage("normc tune needs a norm",
                 "e.g. normc tune layer_norm --features 1024 --records tuned.jsonl");
   for (const std::string& policy : flags.policies)
@@ -78,7 +78,7 @@ std::vector<TuneTask> tasksOf(const TuneFlags& flags, int64_t threads) {
   int64_t index = 0;
   if (flags.elements && !flags.rows.empty())
     throw usage("--rows and --elements both say how many rows there are", "give one of them");
-  const std::vector<Problem> problems = problemsWithFeatures(flags.request);
+  const std::vector<Problem> problems = problemsWithFeatures(flags.problems);
   if (flags.segments &&
       std::none_of(problems.begin(), problems.end(), [](const Problem& p) { return p.segmented; }))
     throw usage("--segments is '" + std::to_string(flags.segments) + "': " + problems[0].text() +

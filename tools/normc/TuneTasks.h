@@ -6,12 +6,12 @@
 
 #include "autotune/records/Record.h"
 #include "tools/normc/Place.h"
-#include "tools/normc/Requests.h"
+#include "tools/normc/ProblemFlags.h"
 
 namespace normc::cli {
 
 struct TuneFlags {
-  RequestFlags request;
+  ProblemFlags problems;
   PlaceFlags place;
   std::vector<std::string> rows, policies{"warm"};
   int64_t elements = 0, segments = 0, threads = 0, seed = 1;

@@ -15,9 +15,9 @@
 #include "tools/normc/Cli.h"
 #include "tools/normc/Failure.h"
 #include "tools/normc/Files.h"
+#include "tools/normc/ProblemFlags.h"
 #include "tools/normc/Progress.h"
 #include "tools/normc/RecordFiles.h"
-#include "tools/normc/Requests.h"
 #include "tools/normc/TargetFlag.h"
 
 namespace normc::cli {
@@ -26,7 +26,7 @@ namespace {
 using codegen::Job;
 
 struct CompileFlags {
-  RequestFlags request;
+  ProblemFlags problems;
   std::vector<std::string> targets{"host"}, printAfter, ptxas;
   std::string schedule, emit, output, records, generator;
   int64_t threads = 0;
@@ -54,7 +54,7 @@ Job jobOf(const Problem& problem, const codegen::TargetPtr& target, const std::s
 }
 
 std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
-  if (flags.request.inputs.empty())
+  if (flags.problems.inputs.empty())
     throw usage("normc compile needs a norm",
                 "e.g. normc compile layer_norm -o layer_norm.npk; see normc list");
   if (!flags.records.empty() && !flags.schedule.empty())
@@ -63,7 +63,7 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
   if (!flags.records.empty() && !flags.generator.empty())
     throw usage("--records and --generator exclude each other",
                 "a record names the generator of its schedule");
-  const std::vector<Problem> problems = problemsOf(flags.request);
+  const std::vector<Problem> problems = problemsOf(flags.problems);
   std::vector<codegen::TargetPtr> targets;
   const std::string generator =
       flags.generator.empty() ? "mlir" : wordOf("--generator", flags.generator, {"mlir", "halide", "both"});
@@ -105,7 +105,10 @@ std::vector<Job> jobsOf(const CompileFlags& flags, Output& out) {
 Job oneJob(const std::vector<Job>& jobs, const CompileFlags& flags, const std::string& flag,
            const std::string& value) {
   std::set<std::string> problems, targets;
-  for (const Job& job : jobs) problems.insert(job.problem.text()), targets.insert(job.target->spelling());
+  for (const Job& job : jobs) {
+    problems.insert(job.problem.text());
+    targets.insert(job.target->spelling());
+  }
   if (problems.size() > 1)
     throw usage(flag + " shows one problem; the command line has " + std::to_string(problems.size()),
                 "e.g. normc compile " + flag + " " + value + " '" + jobs[0].problem.text() + "'");
@@ -119,7 +122,10 @@ Job oneJob(const std::vector<Job>& jobs, const CompileFlags& flags, const std::s
 /// Writes `text` to the output file, or prints it; as JSON with `key` and `value`.
 ExitCode show(const std::string& text, const Job& job, const std::string& key, const Json& value,
               const CompileFlags& flags, Output& out) {
-  if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
+  if (!flags.output.empty()) {
+    reportOf(flags.output, out);
+    writeFile(flags.output, text);
+  }
   if (out.json) {
     out.result({{"problem", job.problem.text()},
                 {"target", job.targetText()},
@@ -282,7 +288,7 @@ codegen::CubinOptions cubinsOf(const CompileFlags& flags, const std::vector<Job>
 /// The output must be none of the files that are read.
 void requireOwnOutput(const CompileFlags& flags) {
   if (flags.output.empty()) return;
-  std::vector<NamedFile> read = normFilesOf(flags.request);
+  std::vector<NamedFile> read = normFilesOf(flags.problems);
   if (!flags.records.empty()) read.push_back({"--records", flags.records});
   requireOwnFile({"-o", flags.output}, read);
   requireWritable(flags.output);
@@ -316,7 +322,7 @@ ExitCode compile(const CompileFlags& flags, Output& out) {
 
 Action declareCompile(CLI::App& parser) {
   auto flags = std::make_shared<CompileFlags>();
-  flags->request.declare(parser, "Feature counts to specialise for, beside kernels for any");
+  flags->problems.declare(parser, "Feature counts to specialise for, beside kernels for any");
   parser.add_option("-o,--output", flags->output, "The package to write; - for the standard output")
       ->type_name("FILE");
   addList(

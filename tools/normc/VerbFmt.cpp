@@ -75,7 +75,10 @@ ExitCode fmt(const FmtFlags& flags, Output& out) {
     throw;
   }
   if (flags.inPlace || flags.check) return compareWithFile(flags, before, text, out);
-  if (!flags.output.empty()) reportOf(flags.output, out), writeFile(flags.output, text);
+  if (!flags.output.empty()) {
+    reportOf(flags.output, out);
+    writeFile(flags.output, text);
+  }
   if (out.json) {
     out.result({{"norms", norms}, {"errors", Json::array()}});
   } else if (flags.output.empty()) {

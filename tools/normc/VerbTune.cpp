@@ -133,7 +133,8 @@ class Tuning {
       setting.screenRows = tune::screeningRows(t.task, setting.spec, hardware_.machine.lastCache);
       return setting;
     }
-    setting.deviceIndex = place_.index(), setting.cudaLibrary = place_.cudaLibrary();
+    setting.deviceIndex = place_.index();
+    setting.cudaLibrary = place_.cudaLibrary();
     setting.sampleSeconds = tune::kCudaSampleSeconds;
     return setting;
   }
@@ -152,14 +153,19 @@ class Tuning {
     requireMemoryFor(t);
     const tune::Landscape landscape = landscapeOf(t, hardware_, flags_, Illegal::Refused);
     tune::Setting setting = settingOf(t, budget);
-    setting.begun = begun, setting.stamp = tune::newStamp(known_.records);
+    setting.begun = begun;
+    setting.stamp = tune::newStamp(known_.records);
     const TemporaryFolder folder;
     const tune::CandidateCompiler compiler(landscape, hardware_.generators, t.problem, folder.path(),
                                            [&] { return interrupt.requested(); });
     tune::SearchOptions options;
-    options.budget = (1 - kCopyShare) * budget, options.exhaustive = flags_.exhaustive,
+    options.budget = (1 - kCopyShare) * budget;
+    options.exhaustive = flags_.exhaustive;
     options.seed = uint64_t(flags_.seed);
-    if (!flags_.schedules.empty()) options.keepAll = true, options.finalists = int(flags_.schedules.size());
+    if (!flags_.schedules.empty()) {
+      options.keepAll = true;
+      options.finalists = int(flags_.schedules.size());
+    }
     tune::addHints(landscape, known_.records, setting, options);
     options.progress = [&](const tune::SearchOptions::Progress& p) {
       const double part =
@@ -186,7 +192,7 @@ class Tuning {
 
   std::string normFiles() const {
     std::string files;
-    for (const std::string& input : flags_.request.inputs)
+    for (const std::string& input : flags_.problems.inputs)
       if (namesFile(input)) files += shellWord(input) + " ";
     return files;
   }
@@ -207,7 +213,8 @@ class Tuning {
       if (racer.point == tuned.landscape.byDefault()) tuned.defaultSamples = racer.samples;
     // A few that were named are no search: what a whole one chose stays.
     if (tuned.outcome.decided && flags_.schedules.empty()) lab.conclude(tuned.outcome);
-    tuned.disturbed = lab.disturbed(), tuned.patient = lab.patient();
+    tuned.disturbed = lab.disturbed();
+    tuned.patient = lab.patient();
     // A budget that is spent leaves no time for a copy.
     const double left = flags_.exhaustive ? kExhaustivePatience : budget - lab.now();
     if (tuned.outcome.complete && left > 0)
@@ -243,12 +250,12 @@ class Tuning {
 ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
   const TuneSubcommand word = wordIn(flags);
   refuseUnused(parser, word);
-  if (!flags.records.empty()) requireOwnFile({"--records", flags.records}, normFilesOf(flags.request));
+  if (!flags.records.empty()) requireOwnFile({"--records", flags.records}, normFilesOf(flags.problems));
   try {
     if (word == TuneSubcommand::Export) return exportBundle(flags, out);
     if (word == TuneSubcommand::RunBundle) return runBundleHere(flags, out);
     if (word == TuneSubcommand::Import) return importResults(flags, out);
-    refuseBundles(flags.request.inputs);
+    refuseBundles(flags.problems.inputs);
     return Tuning(flags, out).run();
   } catch (const std::runtime_error& error) {  // a worker that cannot be started, a full disk
     throw refused(error.what(),
@@ -260,7 +267,7 @@ ExitCode tuneAll(const TuneFlags& flags, const CLI::App& parser, Output& out) {
 
 Action declareTune(CLI::App& parser) {
   auto flags = std::make_shared<TuneFlags>();
-  flags->request.declare(parser, "Feature counts to tune for", Calls::Single);
+  flags->problems.declare(parser, "Feature counts to tune for", Calls::Single);
   addList(parser, "--rows", flags->rows, "Numbers of rows to tune for [2048]");
   addWhole(parser, "--elements", flags->elements,
            "Instead of --rows: as many as give x so many elements, rounded down to a power of two", 1);

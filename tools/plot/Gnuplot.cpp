@@ -42,8 +42,10 @@ llvm::Error run(const std::string& gnuplot, const Folder& folder, const std::str
   llvm::raw_fd_ostream out(file, error);
   out << "cd " << folder.quoted() << "\n" << script;
   out.close();
-  if (out.has_error())
-    error = out.error(), out.clear_error();  // a stream that still has one ends the program
+  if (out.has_error()) {
+    error = out.error();
+    out.clear_error();  // a stream that still has one ends the program
+  }
   if (error) return llvm::createStringError("cannot write " + file + ": " + error.message());
   const std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), log, log};
   std::string why;

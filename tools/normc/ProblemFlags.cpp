@@ -1,4 +1,4 @@
-#include "tools/normc/Requests.h"
+#include "tools/normc/ProblemFlags.h"
 
 #include <algorithm>
 #include <set>
@@ -54,7 +54,7 @@ class NormTable {
   std::vector<Norm> order_;
 };
 
-std::map<std::string, int64_t> bindingsOf(const RequestFlags& flags, const std::vector<Norm>& norms) {
+std::map<std::string, int64_t> bindingsOf(const ProblemFlags& flags, const std::vector<Norm>& norms) {
   std::vector<std::string> known;
   for (const Norm& norm : norms)
     for (const std::string& name : bindingNames(*norm)) known.push_back(name);
@@ -71,7 +71,7 @@ std::map<std::string, int64_t> bindingsOf(const RequestFlags& flags, const std::
 }
 
 /// The properties that all problems of a norm share.
-Problem frameOf(const Norm& norm, const RequestFlags& flags, const std::map<std::string, int64_t>& bindings) {
+Problem frameOf(const Norm& norm, const ProblemFlags& flags, const std::map<std::string, int64_t>& bindings) {
   Problem problem;
   problem.spec = norm;
   problem.layout = layoutOf("--layout", flags.layout);
@@ -88,7 +88,7 @@ Problem frameOf(const Norm& norm, const RequestFlags& flags, const std::map<std:
 }
 
 /// The numbers of features of a norm's problems: any, where the norm allows that, and those of --features.
-std::vector<std::optional<int64_t>> featuresOf(const Norm& norm, const RequestFlags& flags) {
+std::vector<std::optional<int64_t>> featuresOf(const Norm& norm, const ProblemFlags& flags) {
   const bool needsNumber = norm->rope && norm->rope->features;  // rule P14
   if (needsNumber && flags.features.empty())
     throw usage("the norm " + norm->name + " needs a known number of features: its 'rope' turns " +
@@ -135,7 +135,7 @@ class Collector {
 
 }  // namespace
 
-void RequestFlags::declare(CLI::App& parser, const std::string& what, Calls calls) {
+void ProblemFlags::declare(CLI::App& parser, const std::string& what, Calls calls) {
   parser.add_option("NORM", inputs, "Built-in norms, .norm files, or whole problems")->type_name("");
   addList(parser, "--features", features, what);
   addList(parser, "--dtype", dtypes, "Of the data: " + namesOf(kFloatTypes, ", ") + " [f32]");
@@ -156,13 +156,13 @@ void RequestFlags::declare(CLI::App& parser, const std::string& what, Calls call
       ->type_name("NAME=N");
 }
 
-bool RequestFlags::shapesNorms() const {
-  RequestFlags untouched;
+bool ProblemFlags::shapesNorms() const {
+  ProblemFlags untouched;
   untouched.inputs = inputs;
   return *this != untouched;
 }
 
-std::vector<Problem> problemsOf(const RequestFlags& flags) {
+std::vector<Problem> problemsOf(const ProblemFlags& flags) {
   NormTable norms;
   std::vector<std::string> problems, names;
   for (const std::string& input : flags.inputs) {
@@ -220,7 +220,7 @@ std::vector<Problem> problemsOf(const RequestFlags& flags) {
   return collector.take();
 }
 
-std::vector<NamedFile> normFilesOf(const RequestFlags& flags) {
+std::vector<NamedFile> normFilesOf(const ProblemFlags& flags) {
   std::vector<NamedFile> files;
   for (const std::string& input : flags.inputs)
     if (namesFile(input)) files.push_back({"the input", input});

@@ -14,7 +14,7 @@ namespace normc::cli {
 /// The entries that a verb takes. Single: those whose results come from one call.
 enum class Calls { All, Single };
 
-struct RequestFlags {
+struct ProblemFlags {
   std::vector<std::string> inputs;  ///< norms, files of norms, and whole problems
   std::vector<std::string> features, dtypes{"f32"}, entries{"forward", "backward", "infer"};
   std::string params, layout = "features_last";
@@ -25,15 +25,15 @@ struct RequestFlags {
   void declare(CLI::App&, const std::string& features, Calls = Calls::All);
   /// True if a flag is given that selects problems of a norm.
   bool shapesNorms() const;
-  bool operator==(const RequestFlags&) const = default;
+  bool operator==(const ProblemFlags&) const = default;
 };
 
 /// Every problem once. A norm gives one for each entry, dtype and feature count, and
 /// always those of any number of features; a whole problem gives itself. All that is
 /// wrong is in one Failure.
-std::vector<Problem> problemsOf(const RequestFlags&);
+std::vector<Problem> problemsOf(const ProblemFlags&);
 
 /// The files of norms among the inputs.
-std::vector<NamedFile> normFilesOf(const RequestFlags&);
+std::vector<NamedFile> normFilesOf(const ProblemFlags&);
 
 }  // namespace normc::cli
