@@ -621,18 +621,26 @@ class Arguments {
       views_[i] = tensor.dlpack();
       args_.*kTensorArguments[i].to = &views_[i];
     }
-    args_.state_in = call.stateIn.data, args_.state_in_bytes = call.stateIn.bytes;
-    args_.state_out = call.stateOut.data, args_.state_out_bytes = call.stateOut.bytes;
-    args_.saved = call.saved.data, args_.saved_bytes = call.saved.bytes;
-    args_.workspace = call.workspace.data, args_.workspace_bytes = call.workspace.bytes;
+    args_.state_in = call.stateIn.data;
+    args_.state_in_bytes = call.stateIn.bytes;
+    args_.state_out = call.stateOut.data;
+    args_.state_out_bytes = call.stateOut.bytes;
+    args_.saved = call.saved.data;
+    args_.saved_bytes = call.saved.bytes;
+    args_.workspace = call.workspace.data;
+    args_.workspace_bytes = call.workspace.bytes;
     const std::size_t fieldsIn = call.stateInFields.size(), fieldsOut = call.stateOutFields.size();
     if (fieldsIn && fieldsOut && fieldsIn != fieldsOut)
       throw std::invalid_argument("stateInFields and stateOutFields have different lengths");
-    args_.state_in_fields = stateIn_.get(), args_.state_out_fields = stateOut_.get();
+    args_.state_in_fields = stateIn_.get();
+    args_.state_out_fields = stateOut_.get();
     args_.state_field_count = std::max(fieldsIn, fieldsOut);
-    args_.saved_fields = saved_.get(), args_.saved_field_count = call.savedFields.size();
-    args_.partial = call.partial.data, args_.partial_bytes = call.partial.bytes;
-    args_.partials = call.partials.data, args_.partials_bytes = call.partials.bytes;
+    args_.saved_fields = saved_.get();
+    args_.saved_field_count = call.savedFields.size();
+    args_.partial = call.partial.data;
+    args_.partial_bytes = call.partial.bytes;
+    args_.partials = call.partials.data;
+    args_.partials_bytes = call.partials.bytes;
     args_.partial_count = call.partials.data ? call.partialCount : 0;
     args_.state = call.state ? call.state->get() : nullptr;
     args_.stream = call.stream;

@@ -214,7 +214,10 @@ Heat runHeat(const HeatPlan& plan, const std::vector<Problem>& problems, const K
       }
     }
     const double peerBefore = torch ? torch->seconds() : 0;
-    if (plan.threads > 1) options.warmUpSeconds = kAwake, options.ownCores = true;
+    if (plan.threads > 1) {
+      options.warmUpSeconds = kAwake;
+      options.ownCores = true;
+    }
     const Neighbours neighbours;
     starters.race(options);
     heat.busyCores = neighbours.busyCores(torch ? torch->seconds() - peerBefore : 0);

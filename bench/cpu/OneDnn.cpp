@@ -116,7 +116,10 @@ class OneDnn : public Contestant {
     bind(DNNL_ARG_DST, forward.dst_desc(), y);
     bind(DNNL_ARG_SCALE, forward.weights_desc(), tensors_[kScale]);
     bind(DNNL_ARG_SHIFT, forward.weights_desc(), tensors_[kBias]);
-    if (statistics) own(DNNL_ARG_MEAN, forward.mean_desc()), own(DNNL_ARG_VARIANCE, forward.variance_desc());
+    if (statistics) {
+      own(DNNL_ARG_MEAN, forward.mean_desc());
+      own(DNNL_ARG_VARIANCE, forward.variance_desc());
+    }
     own(DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc());
   }
   template <typename Description>
@@ -151,7 +154,10 @@ std::unique_ptr<Contestant> fasterBatchNorm(const Problem& problem, Tensors& ten
     candidate->run(2);
     double seconds = candidate->run(3);
     for (int i = 0; i < 4; ++i) seconds = std::min(seconds, candidate->run(3));
-    if (!best || seconds < bestSeconds) best = std::move(candidate), bestSeconds = seconds;
+    if (!best || seconds < bestSeconds) {
+      best = std::move(candidate);
+      bestSeconds = seconds;
+    }
   }
   return best;
 }

@@ -172,7 +172,10 @@ void fillIn(const CLI::App& app, const Words& words, Options& options) {
     if (isLeftOut("--norms")) options.norms = aroundNorms();
     if (isLeftOut("--features")) options.features = {768, 1024, 2048, 4096, 8192, 16384};
     if (isLeftOut("--entries")) options.entries = {Entry::Forward, Entry::Backward, Entry::Infer};
-    if (isLeftOut("--spatial")) options.spatial = 256, options.segmentsIfNeeded = true;
+    if (isLeftOut("--spatial")) {
+      options.spatial = 256;
+      options.segmentsIfNeeded = true;
+    }
   }
   if (words.quick) {
     if (isLeftOut("--features")) options.features = {768};
@@ -208,7 +211,8 @@ bool readOptions(int argc, char** argv, const Machine& machine, Options& options
   }
   options.command = "normc-bench";
   for (int i = 1; i < argc; ++i) options.command += " " + std::string(argv[i]);
-  options.oneDnn = !words.noOneDnn, options.torch = !words.noTorch;
+  options.oneDnn = !words.noOneDnn;
+  options.torch = !words.noTorch;
   fillIn(app, words, options);
   if (options.cliffs) addAlignedNeighbours(options);
   return true;

@@ -33,7 +33,10 @@ void writeReport(const std::string& folder, const std::string& command, const st
   text += "\n" + tablesOfAll(heats, withCliffs);
   nlohmann::json json = toJson(heats, machine, peers);
   for (auto& heat : json["heats"])
-    for (auto& entrant : heat["entrants"]) entrant.erase("samples"), entrant.erase("to_norms");
+    for (auto& entrant : heat["entrants"]) {
+      entrant.erase("samples");
+      entrant.erase("to_norms");
+    }
   writeText(folder + "/report.json", json.dump() + "\n");
   try {
     writePictures(pictures(json), folder);

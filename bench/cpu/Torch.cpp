@@ -40,7 +40,8 @@ TorchPeer::TorchPeer(const std::string& python, const std::string& script) {
     return;
   }
   if (pipe2(fromPeer, O_CLOEXEC) != 0) {
-    close(toPeer[0]), close(toPeer[1]);
+    close(toPeer[0]);
+    close(toPeer[1]);
     whyMissing_ = "could not be started: no pipe";
     return;
   }
@@ -57,7 +58,8 @@ TorchPeer::TorchPeer(const std::string& python, const std::string& script) {
   char* arguments[] = {program.data(), argument.data(), nullptr};
   const int failed = posix_spawnp(&pid_, program.c_str(), &actions, nullptr, arguments, environment.data());
   posix_spawn_file_actions_destroy(&actions);
-  close(toPeer[0]), close(fromPeer[1]);
+  close(toPeer[0]);
+  close(fromPeer[1]);
   toPeer_ = toPeer[1];
   fromPeer_ = fdopen(fromPeer[0], "r");
   if (failed) {

@@ -41,7 +41,8 @@ bool perFeature(const std::string& norm) { return norm != "rms_norm" && norm != 
 
 ProblemText shapeOf(const std::string& norm, Entry entry, DType data, Size size) {
   ProblemText shape{.norm = norm, .entry = entry, .data = data, .params = statisticsOf(data)};
-  shape.rows = size.rows, shape.features = size.features;
+  shape.rows = size.rows;
+  shape.features = size.features;
   return shape;
 }
 
@@ -74,7 +75,9 @@ void addGeneric(std::set<std::string>& problems, const std::shared_ptr<const Spe
       Problem variant = problem;
       variant.mask = true;
       addIfLegal(variant);
-      variant.mask = false, variant.segmented = true, variant.layout = Layout::ChannelsFirst;
+      variant.mask = false;
+      variant.segmented = true;
+      variant.layout = Layout::ChannelsFirst;
       addIfLegal(variant);
     }
   }

@@ -60,18 +60,24 @@ struct Tally {
   std::vector<std::string> failures;  ///< the first one and the last two
 
   void fail(const std::string& why) {
-    ++trials, ++failed;
+    ++trials;
+    ++failed;
     if (failures.size() == kFailuresKept) failures.erase(failures.begin() + 1);
     failures.push_back(why);
   }
   void add(const gate::Verdict& verdict) {
     if (!verdict.ok) return fail(verdict.text);
     ++trials;
-    if (verdict.worstRatio > worstRatio) worstRatio = verdict.worstRatio, worstOutput = verdict.worstOutput;
+    if (verdict.worstRatio > worstRatio) {
+      worstRatio = verdict.worstRatio;
+      worstOutput = verdict.worstOutput;
+    }
   }
   void writeTo(Json& json) const {
-    json["trials"] = trials, json["failed"] = failed;
-    json["worst_ratio"] = worstRatio, json["worst_output"] = worstOutput;
+    json["trials"] = trials;
+    json["failed"] = failed;
+    json["worst_ratio"] = worstRatio;
+    json["worst_output"] = worstOutput;
     if (!failures.empty()) json["failures"] = failures;
   }
 };
@@ -116,7 +122,8 @@ class Run {
   }
   void blame(const Piece& piece) {
     Json json = frameOf("test", piece);
-    json["trials"] = 1, json["failed"] = 1;
+    json["trials"] = 1;
+    json["failed"] = 1;
     json["failures"] = {"tried alone, it lost the device or never ended"};
     record(json);
   }
@@ -252,8 +259,10 @@ Json testSummary(const std::vector<Json>& records) {
     failed += record.value("failed", int64_t(0));
     if (record.value("failed", 0) > 0) wrong.insert(name);
     for (const Json& text : record.value("failures", Json::array())) failures.push_back(text);
-    if (const double ratio = record.value("worst_ratio", 0.0); ratio > worst)
-      worst = ratio, worstKernel = name;
+    if (const double ratio = record.value("worst_ratio", 0.0); ratio > worst) {
+      worst = ratio;
+      worstKernel = name;
+    }
   }
   return {{"kind", "tests"},      {"kernels", kernels.size()},   {"kernels_wrong", wrong.size()},
           {"trials", trials},     {"trials_failed", failed},     {"pieces_skipped", skipped},

@@ -15,7 +15,8 @@ Choices choicesOf(const std::string& folder, const std::string& records, const s
   for (const tune::Shipped& shipped : tasks) {
     tune::Setting setting = shipped.setting;
     setting.task.threads = 1;
-    setting.device = here, setting.device.arch = shipped.setting.device.arch;
+    setting.device = here;
+    setting.device.arch = shipped.setting.device.arch;
     const tune::Landscape landscape(shipped.points, 0);
     const auto [choice, point, absentWin] = tune::choiceOf(landscape, known->records, setting);
     if (!choice || absentWin || setting.task.segments != 1) continue;

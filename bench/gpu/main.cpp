@@ -22,7 +22,9 @@ namespace {
 enum Exit { kOk = 0, kFailed = 1, kMore = 3, kDeviceLost = 4 };
 
 struct Flags {
-  std::string driver = gate::CudaDriver::kLibrary, package, out, only, records, bundle;
+  std::string driver = gate::CudaDriver::kLibrary, package, out, only, bundle;
+  std::string summary;  ///< test: the file to write
+  std::string tuned;    ///< bench: the records of `bundle`
   std::vector<std::string> inputs;
   int device = 0, threads = 0, rounds = 15;
   double seconds = 1e9, hang = 60;
@@ -93,7 +95,10 @@ class Watchdog {
     auto last = std::chrono::steady_clock::now();
     for (int seen = pats_; !done_; std::this_thread::sleep_for(std::chrono::milliseconds(20))) {
       const auto now = std::chrono::steady_clock::now();
-      if (pats_ != seen) seen = pats_, last = now;
+      if (pats_ != seen) {
+        seen = pats_;
+        last = now;
+      }
       if (std::chrono::duration<double>(now - last).count() < seconds) continue;
       std::fprintf(stderr, "normc-gpu: nothing has ended for %.0f s; leaving\n", seconds);
       std::_Exit(kDeviceLost);
@@ -124,8 +129,8 @@ int test(const Flags& flags) {
   const TestEnd end = testPackage(kernels, before, options);
   Json summary = testSummary(all);
   summary["finished"] = end == TestEnd::Finished;
-  if (!flags.records.empty())
-    bench::writeText(flags.records, summary.dump() + "\n");  // a line, as table reads it
+  if (!flags.summary.empty())
+    bench::writeText(flags.summary, summary.dump() + "\n");  // a line, as table reads it
   std::printf("%s\n", summary.dump().c_str());
   if (end == TestEnd::DeviceLost) return kDeviceLost;
   if (summary.at("trials_failed") != 0) return kFailed;
@@ -145,8 +150,7 @@ int bench(const Flags& flags) {
   if (flags.quick) options.sampleSeconds = 1e-4;
   options.evenWrong = flags.evenWrong;
   options.driver = flags.driver;
-  if (!flags.bundle.empty())
-    options.tuned = choicesOf(flags.bundle, flags.records, flags.driver, flags.device);
+  if (!flags.bundle.empty()) options.tuned = choicesOf(flags.bundle, flags.tuned, flags.driver, flags.device);
   options.stop = flags.stop();
   options.record = [&](const Json& record) {
     watchdog.pat();
@@ -163,7 +167,9 @@ int sweep(const Flags& flags) {
   const auto add = recorder(flags);
   Watchdog watchdog(flags.hang);
   SweepOptions options;
-  options.driver = flags.driver, options.only = flags.only, options.stop = flags.stop();
+  options.driver = flags.driver;
+  options.only = flags.only;
+  options.stop = flags.stop();
   options.record = [&](const Json& record) {
     watchdog.pat();
     add(record);
@@ -241,7 +247,7 @@ int main(int argc, char** argv) {
   tests->add_option("--threads", flags.threads,
                     "Threads that evaluate references [as many as there are, to 12]");
   tests->add_option("--only", flags.only, "Only problems with this text in them");
-  tests->add_option("--summary", flags.records, "File to write the summary to");
+  tests->add_option("--summary", flags.summary, "File to write the summary to");
   CLI::App* times = quick(packaged(verb("bench", "Kernel times beside copies of the same footprint", bench)));
   CLI::App* sweeps = verb("sweep", "Times of all candidates of a bundle, which are not judged", sweep);
   sweeps->add_option("bundle", flags.bundle, "The folder that 'normc tune export' made")->required();
@@ -251,9 +257,10 @@ int main(int argc, char** argv) {
   times->add_option("--rounds", flags.rounds, "Samples of each [15]")->check(CLI::Range(3, 1000));
   times->add_flag("--even-wrong", flags.evenWrong, "Time what the gate refuses, too");
   CLI::Option* const tuned = times->add_option(
-      "--tuned", flags.records, "The records of a bundle; what won there is timed beside the default");
+      "--tuned", flags.tuned, "The records of a bundle; what won there is timed beside the default");
   CLI::Option* const bundle = times->add_option("--bundle", flags.bundle, "The bundle's folder");
-  tuned->needs(bundle), bundle->needs(tuned);
+  tuned->needs(bundle);
+  bundle->needs(tuned);
   quick(packaged(verb("enqueue", "Host time of one call", enqueue)));
   packaged(verb("graph", "A hundred calls captured, and the same bits", graph));
   verb("table", "The page of all results", table)->add_option("inputs", flags.inputs, "Files of results");

@@ -39,7 +39,8 @@ Kernels Kernels::ofBytes(const std::string& package) {
 
 Kernels Kernels::onThreads(normc_parallel_for run, void* first) const {
   normc_context_options options = {};
-  options.parallel_for = run, options.parallel_for_ctx = first;
+  options.parallel_for = run;
+  options.parallel_for_ctx = first;
   return Kernels(from_, source_, options, std::nullopt);
 }
 

@@ -91,13 +91,17 @@ Training train(const bench::Kernels& kernels, const Problem& problem, const Batc
     const int64_t row = step * batches.batchRows;
     ReferenceCall call;
     call.extents = extents;
-    call.x = slice(batches, row), call.scale = scale, call.bias = bias, call.state = state;
+    call.x = slice(batches, row);
+    call.scale = scale;
+    call.bias = bias;
+    call.state = state;
     const auto outputs = forward(call, result.forward, result.failure);
     if (!result.failure.empty()) break;
     result.lastLoss = loss(outputs.at("y"), slice(batches, row + 1), batches.batchRows, call.dy);
     if (step == 0) result.firstLoss = result.lastLoss;
 
-    call.state = part(outputs, "state."), call.saved = part(outputs, "saved.");
+    call.state = part(outputs, "state.");
+    call.saved = part(outputs, "saved.");
     const auto gradients = backward(call, result.backward, result.failure);
     if (!result.failure.empty()) break;
     follow(scale, gradients.at("dscale"));

@@ -69,7 +69,10 @@ std::vector<Line> lines() {
 
 bench::Kernels compileAll(const std::vector<Line>& all) {
   std::vector<Problem> problems;
-  for (const Line& line : all) problems.push_back(line.forward), problems.push_back(line.backward);
+  for (const Line& line : all) {
+    problems.push_back(line.forward);
+    problems.push_back(line.backward);
+  }
   return bench::compile(problems);
 }
 

@@ -32,8 +32,10 @@ static CpuFacts detect(char (&vendor)[12]) {
   facts.model = family == 6 || family == 0xf ? model | (eax >> 12 & 0xf0) : model;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return facts;
   constexpr unsigned kAmxTile = 1 << 24;  // edx
-  facts.avx2 = ebx & bit_AVX2, facts.avx512 = ebx & bit_AVX512F;
-  facts.gfni = ecx & bit_GFNI, facts.amxTile = edx & kAmxTile;
+  facts.avx2 = ebx & bit_AVX2;
+  facts.avx512 = ebx & bit_AVX512F;
+  facts.gfni = ecx & bit_GFNI;
+  facts.amxTile = edx & kAmxTile;
   return facts;
 }
 #endif

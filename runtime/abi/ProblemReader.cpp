@@ -121,7 +121,10 @@ class Reader {
              std::string_view option = {}) {
     const auto at =
         std::find_if(legal.begin(), legal.end(), [&](Enum each) { return name(each) == part.text; });
-    if (at != legal.end()) return out = *at, true;
+    if (at != legal.end()) {
+      out = *at;
+      return true;
+    }
     r_.faults.push_back({Fault::Word, part, what, option});
     return false;
   }

@@ -26,7 +26,10 @@ class DeviceMemory final : public MemoryBlock {
     return device_->toDevice(static_cast<char*>(data_) + offset, from, bytes);
   }
 
-  void take(CUdeviceptr address, size_t bytes) { data_ = pointer(address), bytes_ = bytes; }
+  void take(CUdeviceptr address, size_t bytes) {
+    data_ = pointer(address);
+    bytes_ = bytes;
+  }
 
  private:
   std::shared_ptr<const Device> device_;

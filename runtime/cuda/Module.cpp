@@ -20,7 +20,10 @@ void appendLog(std::string_view log, Message& message) {
   for (size_t end; !log.empty(); log.remove_prefix(end)) {
     end = std::min(log.find('\n'), log.size());
     message << log.substr(0, end);
-    if (end < log.size()) message << " | ", ++end;
+    if (end < log.size()) {
+      message << " | ";
+      ++end;
+    }
   }
 }
 

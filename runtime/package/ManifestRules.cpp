@@ -197,7 +197,10 @@ class Judge {
     for (const TensorShape each : {PerFeature, PerSegment, Elements}) {
       const Shape factors = factorsOf(each);
       legal += (legal.empty() ? "" : each == Elements ? " or " : ", ") + text(factors);
-      if (operand.shape == factors) operand.tensorShape = each, found = true;
+      if (operand.shape == factors) {
+        operand.tensorShape = each;
+        found = true;
+      }
     }
     require(found, {"operands", i, ".shape"}, "it must be " + legal);
     for (size_t k = 0; k < i; ++k)

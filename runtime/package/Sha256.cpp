@@ -39,7 +39,14 @@ void addBlock(const unsigned char* block, Words& hash) {
   for (size_t t = 0; t < w.size(); ++t) {
     const uint32_t first = h + turned(e, 6, 11, 25) + ((e & f) ^ (~e & g)) + kRound[t] + w[t];
     const uint32_t second = turned(a, 2, 13, 22) + ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + first, d = c, c = b, b = a, a = first + second;
+    h = g;
+    g = f;
+    f = e;
+    e = d + first;
+    d = c;
+    c = b;
+    b = a;
+    a = first + second;
   }
   const Words added = {a, b, c, d, e, f, g, h};
   for (size_t i = 0; i < hash.size(); ++i) hash[i] += added[i];

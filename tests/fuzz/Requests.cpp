@@ -1,6 +1,6 @@
 // Requests to a worker, one on each line: each gets an answer, which is an error with a reason where the
 // request is none. No package is opened, since a kernel is machine code.
-#include "autotune/worker/Bench.h"
+#include "autotune/worker/WorkerRequests.h"
 #include "tests/fuzz/Lines.h"
 #include "tests/fuzz/Target.h"
 
@@ -15,12 +15,12 @@ bool loads(const Json& request) { return request.contains("package") && request[
 }  // namespace
 
 void requests(std::string_view input) {
-  tune::Bench bench;
+  tune::WorkerRequests worker;
   for (const std::string& line : linesOf(input)) {
     if (line.size() > 4096) continue;
     const Json request = Json::parse(line, nullptr, false);
     if (!request.is_object() || loads(request)) continue;
-    const Json answer = bench.answer(request);
+    const Json answer = worker.answer(request);
     require(answer.is_object(), "an answer is an object");
     if (answer.contains("error"))
       require(answer["error"].is_string() && !answer["error"].get<std::string>().empty(),

@@ -64,9 +64,12 @@ class Apart : public Contestant {
         places_(tensors, scratch) {
     place(problem, neighbours, way);
     TensorSet set = tensors;
-    set.memory[kX] = places_.held(Role::Input), set.memory[kY] = places_.held(Role::Output);
-    if (isBackward(problem.entry))
-      set.memory[kDy] = places_.held(Role::Above), set.memory[kDx] = places_.held(Role::Below);
+    set.memory[kX] = places_.held(Role::Input);
+    set.memory[kY] = places_.held(Role::Output);
+    if (isBackward(problem.entry)) {
+      set.memory[kDy] = places_.held(Role::Above);
+      set.memory[kDx] = places_.held(Role::Below);
+    }
     buffers_.emplace(planOf(kernels_, bare, bare.entry, tensors, threads), bare, sizesOf(tensors), set);
     const auto bind = [&](const std::optional<Neighbour>& neighbour, std::unique_ptr<LoopOnThreads>& loop) {
       if (neighbour) loop = bound(*neighbour, *problem.spec, tensors);
@@ -74,12 +77,14 @@ class Apart : public Contestant {
     if (isBackward(problem.entry)) {
       const Neighbours ahead = *neighboursOf(*problem.spec, false);
       std::unique_ptr<LoopOnThreads> before, keep;
-      bind(ahead.first, before), bind(neighbours.keep, keep);
+      bind(ahead.first, before);
+      bind(neighbours.keep, keep);
       if (before) before->run();
       buffers_->saveFrom(planOf(kernels_, bare, Entry::Forward, tensors, threads));
       if (keep) keep->run();
     }
-    bind(neighbours.first, first_), bind(neighbours.last, last_);
+    bind(neighbours.first, first_);
+    bind(neighbours.last, last_);
     norm_.emplace(planOf(kernels_, bare, bare.entry, tensors, threads), *buffers_);
   }
 
@@ -124,8 +129,10 @@ class Apart : public Contestant {
 
   std::unique_ptr<LoopOnThreads> bound(const Neighbour& neighbour, const Spec& spec, const Tensors& tensors) {
     Loop loop;
-    loop.op = neighbour.op, loop.bf16 = tensors.data == DType::BF16;
-    loop.features = tensors.shape.features, loop.rowsOfSegment = tensors.shape.rows;
+    loop.op = neighbour.op;
+    loop.bf16 = tensors.data == DType::BF16;
+    loop.features = tensors.shape.features;
+    loop.rowsOfSegment = tensors.shape.rows;
     if (spec.modulate) loop.offset = float(spec.modulate->offset);
     for (int i = 0; i < 3; ++i) loop.in[i] = places_.address(neighbour.in[i]);
     for (int i = 0; i < 2; ++i) loop.vectors[i] = places_.address(neighbour.vectors[i]);

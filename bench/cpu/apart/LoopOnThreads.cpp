@@ -35,8 +35,10 @@ void LoopOnThreads::part(int64_t index) {
   float* sums[2] = {};
   int64_t from = index, parts = parts_, first = 0, rows = loop_.rowsOfSegment * segments_;
   if (sumCount_) {
-    from = index % partsOfSegment_, parts = partsOfSegment_;
-    first = index / partsOfSegment_ * loop_.rowsOfSegment, rows = loop_.rowsOfSegment;
+    from = index % partsOfSegment_;
+    parts = partsOfSegment_;
+    first = index / partsOfSegment_ * loop_.rowsOfSegment;
+    rows = loop_.rowsOfSegment;
     for (int k = 0; k < sumCount_; ++k) std::fill_n(sums[k] = partial(index, k), loop_.features, 0.f);
   }
   const int64_t begin = rows * from / parts, end = rows * (from + 1) / parts;

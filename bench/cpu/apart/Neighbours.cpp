@@ -44,7 +44,8 @@ std::optional<Op> activationOp(const Spec& spec, bool gradient) {
 /// Sets `loop` to one of `op`; false where there is no such operation.
 bool set(std::optional<Neighbour>& loop, std::optional<Op> op, Neighbour operands) {
   if (!op) return false;
-  loop = operands, loop->op = *op;
+  loop = operands;
+  loop->op = *op;
   return true;
 }
 
@@ -144,7 +145,9 @@ std::optional<Neighbours> backward(const Spec& spec) {
 
 std::optional<Problem> bareOf(const Problem& problem) {
   auto spec = std::make_shared<Spec>(*problem.spec);
-  spec->residual.reset(), spec->gate.reset(), spec->modulate.reset();
+  spec->residual.reset();
+  spec->gate.reset();
+  spec->modulate.reset();
   spec->activation = Activation::None;
   if (*spec == *problem.spec) return std::nullopt;
   spec->name += "_bare";

@@ -70,17 +70,20 @@ inline void apply(Place& p) {
   if constexpr (op == Op::GateSigmoid) p.out[0] = a * sigmoidOf(b).value;
   if constexpr (op == Op::GateSiluGrad || op == Op::GateSigmoidGrad) {
     const Pair gate = op == Op::GateSiluGrad ? siluOf(c) : sigmoidOf(c);
-    p.out[0] = a * gate.value, p.out[1] = a * b * gate.slope;
+    p.out[0] = a * gate.value;
+    p.out[1] = a * b * gate.slope;
   }
   if constexpr (op == Op::GateAdd) p.out[0] = u * a + b;
   if constexpr (op == Op::GateAddGrad) {
-    p.out[0] = a + b, p.out[1] = (a + b) * u;
+    p.out[0] = a + b;
+    p.out[1] = (a + b) * u;
     p.sums[0] += (a + b) * c;
   }
   if constexpr (op == Op::Modulate) p.out[0] = (p.offset + u) * a + w;
   if constexpr (op == Op::ModulateGrad) {
     p.out[0] = a * (p.offset + u);
-    p.sums[0] += a * b, p.sums[1] += a;
+    p.sums[0] += a * b;
+    p.sums[1] += a;
   }
 }
 

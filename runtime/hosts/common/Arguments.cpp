@@ -102,7 +102,9 @@ const DLTensor* Arguments::ofRows(DLTensor& tensor) {
   OneRow& row = oneRows_[oneRowsUsed_++];
   const int64_t width = tensor.ndim ? tensor.shape[0] : 1;
   row = {{1, width}, {width, tensor.strides ? tensor.strides[0] : 1}};
-  tensor.ndim += 1, tensor.shape = row.shape, tensor.strides = row.strides;
+  tensor.ndim += 1;
+  tensor.shape = row.shape;
+  tensor.strides = row.strides;
   return &tensor;
 }
 
@@ -119,11 +121,16 @@ normc_sizes Arguments::sizes() const {
 size_t Arguments::workspaceBytes() const { return plan_.plan.workspaceBytes(sizes()); }
 
 void Arguments::run(void* workspace, size_t workspaceBytes, void* stream) {
-  args_.workspace = workspace, args_.workspace_bytes = workspaceBytes;
+  args_.workspace = workspace;
+  args_.workspace_bytes = workspaceBytes;
   args_.stream = stream;
-  if (partial_) args_.partial = partial_->data, args_.partial_bytes = bytesOf(*partial_);
+  if (partial_) {
+    args_.partial = partial_->data;
+    args_.partial_bytes = bytesOf(*partial_);
+  }
   if (partials_) {
-    args_.partials = partials_->data, args_.partials_bytes = bytesOf(*partials_);
+    args_.partials = partials_->data;
+    args_.partials_bytes = bytesOf(*partials_);
     args_.partial_count = plan_.partialBytes ? args_.partials_bytes / plan_.partialBytes : 0;
   }
   host::check(normc_execute(plan_.plan.get(), &args_));

@@ -98,8 +98,14 @@ Prepared::Prepared(NormText t, Request r, Plan p) : text(std::move(t)), request(
   for (const normc_tensor_info& tensor : plan.tensors()) {
     const std::string_view is = tensor.name;
     if (is == "codes") codes = tensor.dtype;
-    if (is == "scale") scale = true, readsScale = tensor.use == NORMC_TENSOR_READ;
-    if (is == "bias") bias = true, readsBias = tensor.use == NORMC_TENSOR_READ;
+    if (is == "scale") {
+      scale = true;
+      readsScale = tensor.use == NORMC_TENSOR_READ;
+    }
+    if (is == "bias") {
+      bias = true;
+      readsBias = tensor.use == NORMC_TENSOR_READ;
+    }
     if (is == "y") y = true;
     if (is == "x") readsX = tensor.use == NORMC_TENSOR_READ;
     if (is == "dx") dx = true;

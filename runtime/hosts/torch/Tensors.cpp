@@ -256,8 +256,10 @@ const DLTensor* View::elements(const Tensor& tensor, const Axes& axes) {
   std::copy_n(dims.strides.begin(), dims.count, strides_.begin());
   view_.ndim = dims.count;
   if (dims.count == 1) {  // one row
-    shape_[1] = shape_[0], strides_[1] = 1;
-    shape_[0] = 1, strides_[0] = shape_[1];
+    shape_[1] = shape_[0];
+    strides_[1] = 1;
+    shape_[0] = 1;
+    strides_[0] = shape_[1];
     view_.ndim = 2;
   }
   return &view_;
@@ -276,7 +278,8 @@ const DLTensor* View::plain(const Tensor& tensor, int leading) {
   begin(tensor);
   const auto sizes = tensor.sizes(), strides = tensor.strides();
   checkDimensions(leading + sizes.size());
-  std::fill_n(shape_.begin(), leading, 1), std::fill_n(strides_.begin(), leading, 1);
+  std::fill_n(shape_.begin(), leading, 1);
+  std::fill_n(strides_.begin(), leading, 1);
   std::copy(sizes.begin(), sizes.end(), shape_.begin() + leading);
   std::copy(strides.begin(), strides.end(), strides_.begin() + leading);
   view_.ndim = int32_t(sizes.size()) + leading;

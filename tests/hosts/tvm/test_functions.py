@@ -12,7 +12,7 @@ norms = normc.tvm.load()
 LN = "layer_norm[*x96] epsilon=1e-05"
 
 
-def test_numpy():
+def test_infer_of_numpy_arrays_is_the_formula():
     x = np.random.default_rng(1).normal(1, 2, (5, 7, 96)).astype("float32")
     scale, bias = np.linspace(0.5, 1.5, 96, dtype="float32"), np.linspace(-1, 1, 96, dtype="float32")
     y = np.empty_like(x)
@@ -25,7 +25,7 @@ def test_numpy():
 
 
 @pytest.mark.parametrize("dtype, bound", [(torch.float64, 1e-12), (torch.float32, 3e-5), (torch.bfloat16, 3e-2)])
-def test_torch(dtype, bound):
+def test_forward_and_backward_of_torch_tensors_are_those_of_torch(dtype, bound):
     torch.manual_seed(1)
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     x, dy = torch.randn(33, 96, dtype=dtype), torch.randn(33, 96, dtype=dtype)
@@ -90,7 +90,7 @@ def test_refuses_a_text(text, said):
     ((np.ones((4, 96), "f"), 1, None, None), "argument 3 is neither a tensor nor None"),
     ((), "a norm takes a text, x, scale"),
 ])
-def test_refuses(arguments, said):
+def test_refuses_tensors_that_do_not_fit(arguments, said):
     with pytest.raises(ValueError, match=said):
         norms.infer(LN, *arguments)
 
