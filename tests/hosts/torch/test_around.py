@@ -244,7 +244,7 @@ def call(name, **changed):
     (lambda: _around.forward(data_of((5, 24)), None, None, None, [], None, "rms_norm_residual[*x24]"), REFUSED,
      "rms_norm_residual takes 1 tensors around the norm: residual; given are 0"),
 ])
-def test_refuses(made, error, said):
+def test_refuses_tensors_that_the_norm_does_not_take(made, error, said):
     with pytest.raises(error, match=said):
         made()
 

@@ -578,7 +578,7 @@ def test_make_graphed_callables():
     (lambda: nt.LayerNorm(24, device=DEVICE)(data((5, 24)).int()), "float32, float64, bfloat16 or float16"),
 ], ids=["a scale on the CPU", "x on the CPU", "a state on the CPU", "a mask on the CPU", "a residual on the CPU", "shape",
         "f64", "type"])
-def test_refuses(call, said):
+def test_refuses_tensors_of_another_device_shape_or_type(call, said):
     with pytest.raises(REFUSED, match=said):
         call()
     y = nt.LayerNorm(24, device=DEVICE)(data((5, 24)))

@@ -211,7 +211,7 @@ def test_takes_a_gradient_with_stride_zero():
     (lambda: nt.functional.group_norm(torch.randn(2, 8, 3), 4.0), "second argument, an integer, not float"),
     (lambda: nt.LayerNorm(96, dtype=torch.bfloat16)(torch.randn(4, 96)), "params"),
 ])
-def test_refuses(call, said):
+def test_refuses_inputs_that_do_not_fit_the_module(call, said):
     with pytest.raises(Exception, match=said):
         call()
 

@@ -185,9 +185,12 @@ def test_layouts_are_the_same_norm():
      r"\[4, 8, 3\]; rms_norm_residual takes \[..., 24\]"),
     (lambda: nt.PowerNorm(24, heads=4)(data_of((3, 24)), torch.ones(4, dtype=torch.bool)), RuntimeError, "mask"),
     (lambda: nt.PowerNorm(24, heads=5)(data_of((3, 24))), RuntimeError, "heads"),
+    (lambda: nt.PowerNorm(24, heads=0), ValueError, "heads is 0; it must be at least 1"),
+    (lambda: nt.BatchNorm1d(24, momentum=1.5)(data_of((4, 24))), ValueError,
+     "the momentum is 1.5; normc takes one from 0 to 1"),
     (lambda: nt.PowerNorm(24)(data_of((3, 24)).int()), Exception, "float32"),
 ])
-def test_refuses(call, error, said):
+def test_refuses_wrong_arguments(call, error, said):
     with pytest.raises(error, match=said):
         call()
 

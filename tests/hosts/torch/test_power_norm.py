@@ -139,6 +139,20 @@ def test_a_checkpoint_of_a_whole_model():
     assert (ours.eval()(data_of((5, 24))) - theirs.eval()(data_of((5, 24)))).abs().max() < 1e-5
 
 
+def test_a_checkpoint_of_the_released_code_needs_groups():
+    theirs = Released(24, 4, warmup=2)
+    with pytest.warns(UserWarning, match="which scales groups of features first, and this PowerNorm does not; give it heads="):
+        nt.PowerNorm(24).load_state_dict(theirs.state_dict())
+
+
+def test_a_checkpoint_with_a_part_of_the_released_state():
+    theirs = {"1." + name: value for name, value in Released(24, 4, warmup=2).state_dict().items()}
+    ours = torch.nn.Sequential(torch.nn.Linear(24, 24), nt.PowerNorm(24, heads=4))
+    del theirs["1.ema_gz"], theirs["1.iters"]
+    with pytest.raises(RuntimeError, match="has 1.running_phi of the released MaskPowerNorm, but not its 1.ema_gz and 1.iters"):
+        ours.load_state_dict(theirs, strict=False)
+
+
 def test_power_norm_v_is_its_formula():
     norm = nt.PowerNormV(24, alpha_fwd=0.7).double()
     x = data_of((9, 24), torch.float64).requires_grad_()

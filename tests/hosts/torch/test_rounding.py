@@ -72,6 +72,6 @@ def test_is_compiled_whole():
     ("l2_norm", "normalized", r"round=normalized needs an affine, and 'l2_norm' has none \[P16\]; leave round out"),
     ("batch_norm", "normalized", r"needs 'reduce features', and 'batch_norm' has 'reduce rows' \[P16\]"),
 ])
-def test_refuses(name, round, said):
+def test_refuses_a_rounding_that_the_norm_lacks(name, round, said):
     with pytest.raises(ValueError, match=said):
         nt.Norm(name, 96, round=round)

@@ -126,6 +126,6 @@ def test_a_text_names_the_type():
     ("rms_norm_residual", torch.float32, torch.int64, "a norm takes torch.float32, .*, not torch.int64"),
     ("layer_norm", torch.bfloat16, torch.float32, "layer_norm takes nothing beside x; given is residual"),
 ])
-def test_refuses(name, x, residual, said):
+def test_refuses_a_residual_of_a_wrong_type(name, x, residual, said):
     with pytest.raises(TypeError, match=said):
         nt.Norm(name, 24)(torch.ones(5, 24, dtype=x), residual=torch.ones(5, 24, dtype=residual))

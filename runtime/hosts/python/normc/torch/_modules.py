@@ -154,6 +154,8 @@ class _BatchNorm(StateKept):
         return 1 - (self.momentum or 0.0)
 
     def _text(self, input):
+        if self._keeps and not 0 <= self.momentum <= 1:
+            raise ValueError(f"the momentum is {self.momentum}; normc takes one from 0 to 1")
         # A decay is below 1. With a momentum of 0 that of the text is free: `_moving` leaves the statistics out.
         return batch_text(self.num_features, input.dim() > 2, self._decay if self._decay != 1 else 0.0, self.eps)
 

@@ -1,5 +1,7 @@
 """Modules of any norm, with its state as named buffers: PowerNorm, PowerNormV, and norms from a text."""
 
+import warnings
+
 import torch
 
 from . import _around, _autograd, _ops
@@ -191,9 +193,11 @@ class PowerNorm(Norm):
 
     def __init__(self, num_features, eps=1e-5, alpha_fwd=0.9, alpha_bwd=0.9, heads=None, warmup_iters=None,
                  affine=True, commit="backward", device=None, dtype=None):
+        if heads is not None and heads < 1:
+            raise ValueError(f"heads is {heads}; it must be at least 1")
         self.alpha_bwd = alpha_bwd
         numbers = {"backward_decay": alpha_bwd, "decay": alpha_fwd, "epsilon": eps}
-        released = heads is not None or warmup_iters is not None
+        released = self._released = heads is not None or warmup_iters is not None
         if released:
             numbers["warmup_steps"] = float(warmup_iters or 0)
         super().__init__("power_norm_released" if released else "power_norm", num_features,
@@ -202,14 +206,20 @@ class PowerNorm(Norm):
 
     def _load_from_state_dict(self, state_dict, prefix, *rest):
         if prefix + "running_phi" in state_dict:
+            absent = [name for name in ("ema_gz", "iters") if prefix + name not in state_dict]
+            if absent:
+                raise RuntimeError(f"the checkpoint has {prefix}running_phi of the released MaskPowerNorm, but not its "
+                                   f"{' and '.join(prefix + name for name in absent)}; save the whole module again")
+            if not self._released:
+                warnings.warn(f"the checkpoint has {prefix}running_phi of the released MaskPowerNorm, which scales groups of "
+                              "features first, and this PowerNorm does not; give it heads=, the number of groups")
             steps = state_dict.pop(prefix + "iters")
             gradient = state_dict.pop(prefix + "ema_gz").reshape(-1).double()
             state_dict[prefix + "psi2"] = state_dict.pop(prefix + "running_phi").reshape(-1)
             # The released code keeps the mean of Lambda / (1 - alpha), and starts to use it after one step.
             state_dict[prefix + "nu"] = ((1 - self.alpha_bwd) * gradient).to(self.nu.dtype)
             state_dict[prefix + "step"] = steps.reshape(()).to(torch.int64)
-            for unused in ("running_mu",):
-                state_dict.pop(prefix + unused, None)
+            state_dict.pop(prefix + "running_mu", None)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
