@@ -22,9 +22,17 @@ __device__ void narrow(float x, float& to) { to = x; }
 __device__ void narrow(float x, bf16& to) { to = __float2bfloat16_rn(x); }
 __device__ void narrow(float x, f16& to) { to = __float2half_rn(x); }
 
+__device__ float silu(float t) { return __fdividef(t, 1 + __expf(-t)); }
+
+/// Loads and stores of 16 bytes.
 template <typename T>
-__device__ const Vector<T>& vectorAt(const T* p) {
-  return *reinterpret_cast<const Vector<T>*>(p);
+__device__ Vector<T> vectorAt(const T* p) {
+  const uint4 words = *reinterpret_cast<const uint4*>(p);
+  return *reinterpret_cast<const Vector<T>*>(&words);
+}
+template <typename T>
+__device__ void store(T* p, const Vector<T>& value) {
+  __stwb(reinterpret_cast<uint4*>(p), *reinterpret_cast<const uint4*>(&value));  // an assignment may be split
 }
 
 /// Sums over the team of threads that has a row. `parts` has a place for each warp; two take turns, so that one
@@ -50,25 +58,32 @@ __device__ void sum(float (&value)[SUMS], float* parts) {
   }
 }
 
-/// y = (x - mean) * rstd * scale + bias; without CENTERED RMSNorm. With RESIDUAL x + residual takes the place of
-/// x, and is stored as well.
-template <typename T, int N, int TEAM, int THREADS, bool CENTERED, bool RESIDUAL>
-__device__ void forward(const T* x, const T* residual, const float* scale, const float* bias, T* y, T* residualOut,
+/// What a second input of the rows does.
+enum class Second {
+  None,
+  Residual,  ///< x + residual takes the place of x, and is stored as well
+  Gate,      ///< y is multiplied by silu(gate)
+};
+
+/// y = (x - mean) * rstd * scale + bias; without CENTERED RMSNorm.
+template <typename T, int N, int TEAM, int THREADS, bool CENTERED, Second SECOND>
+__device__ void forward(const T* x, const T* second, const float* scale, const float* bias, T* y, T* residualOut,
                         float* mean, float* rstd, int64_t rows, float epsilon) {
+  constexpr bool RESIDUAL = SECOND == Second::Residual, GATE = SECOND == Second::Gate;
   constexpr int kLanes = Vector<T>::kLanes, kVectors = N / (TEAM * kLanes);
   __shared__ float parts[2][2][32];
   const int thread = threadIdx.x % TEAM;
   int turn = 0;
   for (int64_t row = blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM; row < rows;
        row += gridDim.x * (THREADS / TEAM), turn ^= 1) {
-    Vector<T> in[kVectors], added[RESIDUAL ? kVectors : 1];
+    Vector<T> in[kVectors], beside[SECOND == Second::None ? 1 : kVectors];
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       in[v] = vectorAt(x + row * N + (v * TEAM + thread) * kLanes);
-      if (RESIDUAL) added[v] = vectorAt(residual + row * N + (v * TEAM + thread) * kLanes);
+      if (SECOND != Second::None) beside[v] = vectorAt(second + row * N + (v * TEAM + thread) * kLanes);
     }
     const auto input = [&](int v, int i) {
-      return RESIDUAL ? wide(in[v].lane[i]) + wide(added[v].lane[i]) : wide(in[v].lane[i]);
+      return RESIDUAL ? wide(in[v].lane[i]) + wide(beside[v].lane[i]) : wide(in[v].lane[i]);
     };
     float center[1] = {0}, square[1] = {0};
     if (CENTERED) {
@@ -104,13 +119,13 @@ __device__ void forward(const T* x, const T* residual, const float* scale, const
         const float ss[4] = {s.x, s.y, s.z, s.w}, bb[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float value = input(v, quarter + i);
-          narrow(fmaf((value - center[0]) * r, ss[i], bb[i]), out.lane[quarter + i]);
+          const float value = input(v, quarter + i), scaled = fmaf((value - center[0]) * r, ss[i], bb[i]);
+          narrow(GATE ? scaled * silu(wide(beside[v].lane[quarter + i])) : scaled, out.lane[quarter + i]);
           if (RESIDUAL) narrow(value, total.lane[quarter + i]);
         }
       }
-      *reinterpret_cast<Vector<T>*>(y + row * N + first) = out;
-      if (RESIDUAL) *reinterpret_cast<Vector<T>*>(residualOut + row * N + first) = total;
+      store(y + row * N + first, out);
+      if (RESIDUAL) store(residualOut + row * N + first, total);
     }
   }
 }
@@ -161,7 +176,7 @@ __device__ void backward(const T* dy, const T* x, const T* dresidualOut, const f
         if (RESIDUAL) value += wide(further[v].lane[i]);
         narrow(value, out.lane[i]);
       }
-      *reinterpret_cast<Vector<T>*>(dx + row * N + (v * TEAM + thread) * kLanes) = out;
+      store(dx + row * N + (v * TEAM + thread) * kLanes, out);
     }
   }
 #pragma unroll
@@ -192,7 +207,10 @@ __device__ void stream(const T* x, const float* factor, const float* bias, const
   float f[kLanes], b[kLanes], s[kLanes], sum[kLanes] = {}, squared[kLanes] = {};
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
-    if (kStores) f[i] = factor[column + i], b[i] = bias[column + i];
+    if (kStores) {
+      f[i] = factor[column + i];
+      b[i] = bias[column + i];
+    }
     s[i] = kMoments ? shift[column + i] : 0;
   }
   for (int64_t row = (int64_t(blockIdx.x) * teams + team) * ROWS; row < rows;
@@ -210,7 +228,7 @@ __device__ void stream(const T* x, const float* factor, const float* bias, const
         if (kMoments) sum[i] += d;
         if (kStores) narrow(fmaf(v, f[i], b[i]), out.lane[i]);
       }
-      if (kStores) *reinterpret_cast<Vector<T>*>(y + (row + r) * features + column) = out;
+      if (kStores) store(y + (row + r) * features + column, out);
     }
   }
 #pragma unroll
@@ -235,7 +253,8 @@ __device__ void released(const T* x, const float* factor, const float* bias, T* 
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) {
       const int64_t column = first + (v * 32 + lane) * kLanes + i;
-      f[v][i] = factor[column], b[v][i] = bias[column];
+      f[v][i] = factor[column];
+      b[v][i] = bias[column];
     }
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     Vector<T> in[kVectors];
@@ -257,7 +276,7 @@ __device__ void released(const T* x, const float* factor, const float* bias, T* 
         squared[v][i] = fmaf(scaled, scaled, squared[v][i]);
         narrow(fmaf(scaled, f[v][i], b[v][i]), out.lane[i]);
       }
-      *reinterpret_cast<Vector<T>*>(y + row * features + first + (v * 32 + lane) * kLanes) = out;
+      store(y + row * features + first + (v * 32 + lane) * kLanes, out);
     }
   }
 #pragma unroll
@@ -326,9 +345,11 @@ __device__ void held(const T* x, const float* scale, const float* bias, const fl
 #pragma unroll
   for (int i = 0; i < kLanes; ++i) {
     const float var = square[i] / rows, r = rsqrtf(var + epsilon);
-    f[i] = r * scale[column + i], b[i] = bias[column + i];
+    f[i] = r * scale[column + i];
+    b[i] = bias[column + i];
     if (first == 0) {
-      mean[column + i] = center[i], rstd[column + i] = r;
+      mean[column + i] = center[i];
+      rstd[column + i] = r;
       newMean[column + i] = decay * runningMean[column + i] + (1 - decay) * center[i];
       newVar[column + i] = decay * runningVar[column + i] + (1 - decay) * var;
     }
@@ -337,32 +358,34 @@ __device__ void held(const T* x, const float* scale, const float* bias, const fl
     Vector<T> out;
 #pragma unroll
     for (int i = 0; i < kLanes; ++i) narrow(fmaf(wide(v.lane[i]) - center[i], f[i], b[i]), out.lane[i]);
-    *reinterpret_cast<Vector<T>*>(y + at(row)) = out;
+    store(y + at(row), out);
   });
 }
 
 // Names are what bench/census looks for: NORM_ENTRY_PHASE_TYPE_FEATURES, without the phase where it is `apply`; `held`
 // is apply of columns on chip.
-#define FORWARD(NAME, T, N, TEAM, THREADS, CENTERED, RESIDUAL)                                                    \
+#define FORWARD(NAME, T, N, TEAM, THREADS, CENTERED, SECOND)                                                      \
   extern "C" __global__ void __launch_bounds__(THREADS)                                                           \
-      NAME(const T* __restrict__ x, const T* __restrict__ residual, const float* __restrict__ scale,              \
+      NAME(const T* __restrict__ x, const T* __restrict__ second, const float* __restrict__ scale,              \
            const float* __restrict__ bias, T* __restrict__ y, T* __restrict__ residualOut,                        \
            float* __restrict__ mean, float* __restrict__ rstd, int64_t rows, float epsilon) {                     \
-    forward<T, N, TEAM, THREADS, CENTERED, RESIDUAL>(x, residual, scale, bias, y, residualOut, mean, rstd, rows, \
+    forward<T, N, TEAM, THREADS, CENTERED, Second::SECOND>(x, second, scale, bias, y, residualOut, mean, rstd, rows, \
                                                      epsilon);                                                    \
   }
-FORWARD(layer_norm_forward_f32_1024, float, 1024, 32, 128, true, false)
-FORWARD(layer_norm_forward_bf16_1024, bf16, 1024, 32, 128, true, false)
-FORWARD(layer_norm_forward_f32_4096, float, 4096, 256, 256, true, false)
-FORWARD(layer_norm_forward_bf16_4096, bf16, 4096, 128, 128, true, false)
-FORWARD(layer_norm_forward_f16_4096, f16, 4096, 128, 128, true, false)
-FORWARD(rms_norm_forward_f32_1024, float, 1024, 32, 128, false, false)
-FORWARD(rms_norm_forward_bf16_1024, bf16, 1024, 32, 128, false, false)
-FORWARD(rms_norm_forward_f32_4096, float, 4096, 256, 256, false, false)
-FORWARD(rms_norm_forward_bf16_4096, bf16, 4096, 128, 128, false, false)
-FORWARD(layer_norm_residual_forward_bf16_1024, bf16, 1024, 32, 128, true, true)
-FORWARD(rms_norm_residual_forward_f32_4096, float, 4096, 256, 256, false, true)
-FORWARD(rms_norm_residual_forward_bf16_4096, bf16, 4096, 128, 128, false, true)
+FORWARD(layer_norm_forward_f32_1024, float, 1024, 32, 128, true, None)
+FORWARD(layer_norm_forward_bf16_1024, bf16, 1024, 32, 128, true, None)
+FORWARD(layer_norm_forward_f32_4096, float, 4096, 256, 256, true, None)
+FORWARD(layer_norm_forward_bf16_4096, bf16, 4096, 128, 128, true, None)
+FORWARD(layer_norm_forward_f16_4096, f16, 4096, 128, 128, true, None)
+FORWARD(rms_norm_forward_f32_1024, float, 1024, 32, 128, false, None)
+FORWARD(rms_norm_forward_bf16_1024, bf16, 1024, 32, 128, false, None)
+FORWARD(rms_norm_forward_f32_4096, float, 4096, 256, 256, false, None)
+FORWARD(rms_norm_forward_bf16_4096, bf16, 4096, 128, 128, false, None)
+FORWARD(layer_norm_residual_forward_bf16_1024, bf16, 1024, 32, 128, true, Residual)
+FORWARD(rms_norm_residual_forward_f32_4096, float, 4096, 256, 256, false, Residual)
+FORWARD(rms_norm_residual_forward_bf16_4096, bf16, 4096, 128, 128, false, Residual)
+FORWARD(delta_gated_rms_norm_forward_f32_4096, float, 4096, 256, 256, false, Gate)
+FORWARD(delta_gated_rms_norm_forward_bf16_4096, bf16, 4096, 128, 128, false, Gate)
 
 #define BACKWARD(NAME, T, N, TEAM, CENTERED, RESIDUAL)                                                           \
   extern "C" __global__ void __launch_bounds__(TEAM)                                                             \

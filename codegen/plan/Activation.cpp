@@ -24,21 +24,21 @@ struct Logistic {
   Num up;  ///< 1 for u > 0, else e
 };
 Logistic logistic(KernelBuilder& k, Num u) {
-  Num e = exp(-abs(u));
+  Num e = approximateExp(-abs(u));
   return {e, select(u > 0.0, k.constant(1), e)};
 }
 
 /// Returns t sigmoid(u).
 Num gated(KernelBuilder& k, Num t, Num u) {
   auto [e, up] = logistic(k, u);
-  return t * up / (e + 1.0);
+  return approximateQuotient(t * up, e + 1.0);
 }
 
 /// Returns the derivative of t sigmoid(u), of which `du` is that of u. The factor that vanishes for large |t|
 /// comes before t, so that no product overflows.
 Num gatedSlope(KernelBuilder& k, Num t, Num u, Num du) {
   auto [e, up] = logistic(k, u);
-  Num reciprocal = 1.0 / (e + 1.0), fall = e * reciprocal;
+  Num reciprocal = approximateQuotient(k.constant(1), e + 1.0), fall = e * reciprocal;
   if (du) fall = fall * du;
   return reciprocal * (t * fall + up);
 }
@@ -62,8 +62,8 @@ Num hyperbolicTangent(KernelBuilder& k, Num t) {
                                     -0.001452301114948645,
                                     0.000570088661720574,
                                     -0.00017529916656089904};
-  Num distance = abs(t), e = exp(distance * -2.0);
-  Num far = (1.0 - e) / (e + 1.0);
+  Num distance = abs(t), e = approximateExp(distance * -2.0);
+  Num far = approximateQuotient(1.0 - e, e + 1.0);
   Num near = t * polynomial(t * t, isWide(t) ? Series(kF64) : Series(kF32));
   return select(distance <= k.constant(0.4), near, select(t > 0.0, far, -far));
 }
@@ -105,7 +105,7 @@ NormalTail normalTail(KernelBuilder& k, Num t) {
                                         3.436497804183213e-06};
   // Beyond 38 e is 0, and an infinity would give NaN.
   Num a = min(k.constant(38), abs(t)), square = a * a, rest = fma(a, a, -square);
-  Num rough = exp(square * -0.5);
+  Num rough = approximateExp(square * -0.5);
   return {rough * (rest * -0.5) + rough, polynomial(a, isWide(t) ? Series(kUpper64) : Series(kUpper32)),
           polynomial(a, isWide(t) ? Series(kLower64) : Series(kLower32))};
 }
@@ -122,14 +122,14 @@ Num activated(KernelBuilder& k, Activation activation, Num t) {
       return gated(k, t, t);
     case Activation::Gelu: {
       auto [e, numerator, denominator] = normalTail(k, t);
-      Num tail = e * numerator / denominator;
+      Num tail = approximateQuotient(e * numerator, denominator);
       return t * select(t > 0.0, 1.0 - tail, tail);
     }
     case Activation::GeluTanh:
       return gated(k, t, tanhArgument(t));
     case Activation::Sigmoid: {
       auto [e, up] = logistic(k, t);
-      return up / (e + 1.0);
+      return approximateQuotient(up, e + 1.0);
     }
     case Activation::Tanh:
       return hyperbolicTangent(k, t);
@@ -149,7 +149,7 @@ Num activationSlope(KernelBuilder& k, Activation activation, Num t) {
       constexpr double kDensity = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
       auto [e, numerator, denominator] = normalTail(k, t);
       // Phi(t) + t phi(t) of -|t|; that of |t| is 1 minus it.
-      Num left = e * (numerator / denominator - abs(t) * kDensity);
+      Num left = e * (approximateQuotient(numerator, denominator) - abs(t) * kDensity);
       return select(t > 0.0, 1.0 - left, left);
     }
     case Activation::GeluTanh: {
@@ -158,12 +158,12 @@ Num activationSlope(KernelBuilder& k, Activation activation, Num t) {
       return gatedSlope(k, t, tanhArgument(t), a * a * (3 * kCubic) + kLinear);
     }
     case Activation::Sigmoid: {
-      Num e = exp(-abs(t)), sum = e + 1.0;
-      return e / (sum * sum);
+      Num e = approximateExp(-abs(t)), sum = e + 1.0;
+      return approximateQuotient(e, sum * sum);
     }
     case Activation::Tanh: {
-      Num e = exp(abs(t) * -2.0), sum = e + 1.0;
-      return e * 4.0 / (sum * sum);
+      Num e = approximateExp(abs(t) * -2.0), sum = e + 1.0;
+      return approximateQuotient(e * 4.0, sum * sum);
     }
   }
   llvm_unreachable("activation");

@@ -13,6 +13,8 @@
 //   gelu         8.5      3.9
 //   gelu_tanh    2.2      3.3
 //
+// On a GPU those of f32 have up to 2 units more (codegen/targets/cuda/Approximations.h).
+//
 // Where the two terms of a derivative cancel, units are those of the larger. The errors of gelu_tanh are also
 // multiplied by the condition of e^u: where t is so negative that the value is near 0, they grow with |u|.
 // e^x is 0 where it would be subnormal.

@@ -59,11 +59,13 @@ Num select(Num condition, Num yes, Num no) {
           arith::SelectOp::create(ops, yes.builder->loc(), condition.value, yes.value, no.value)};
 }
 
-Num quotient(Num sum, Num count) {
-  Num result = sum / count;
-  result.value.getDefiningOp()->setAttr("normc.products", sum.builder->ops().getUnitAttr());
+static Num marked(Num result, llvm::StringRef mark) {
+  result.value.getDefiningOp()->setAttr(mark, result.builder->ops().getUnitAttr());
   return result;
 }
+Num quotient(Num sum, Num count) { return marked(sum / count, "normc.products"); }
+Num approximateExp(Num a) { return marked(exp(a), "normc.approximate"); }
+Num approximateQuotient(Num a, Num b) { return marked(a / b, "normc.approximate"); }
 Num meanOf(Num sum, Num count) { return sum * (1.0 / count); }
 
 Num finiteOr(Num x, Num otherwise) {

@@ -47,6 +47,10 @@ Num meanOf(Num sum, Num count);
 /// Returns sum / count with the digits of a division, for a count >= 1 that is the same for many sums: passes
 /// replace it by products (expand-division).
 Num quotient(Num sum, Num count);
+/// Return e^a for a <= 0, and a / b for 1 <= b < 2^64, with an error of 3 and of 2 units in the last place on
+/// a target that approximates them (approximate-functions), else like exp and the operator.
+Num approximateExp(Num a);
+Num approximateQuotient(Num a, Num b);
 /// `x` where it is finite, else `otherwise`.
 Num finiteOr(Num x, Num otherwise);
 Num abs(Num);

@@ -7,6 +7,7 @@
 #include "codegen/targets/cpu/BlocksToLlvm.h"
 #include "codegen/targets/cpu/Entry.h"
 #include "codegen/targets/cpu/lower/PhaseLowering.h"
+#include "codegen/targets/cuda/Approximations.h"
 #include "codegen/targets/cuda/Intrinsics.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -34,6 +35,7 @@ int main(int count, char** arguments) {
       {"nontemporal-words", nontemporalWords},
       {"blocks-to-llvm", cpu::blocksToLlvm},
       {"add-entry-points", cpu::addEntryPoints},
+      {"approximate-functions", cuda::approximateFunctions},
       {"math-to-intrinsics", cuda::mathToIntrinsics}};
   if (count != 3 || !known.contains(arguments[1])) {
     std::cerr << "usage: normc-opt PASS FILE; passes:";

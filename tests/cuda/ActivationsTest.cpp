@@ -2,6 +2,7 @@
 #include "codegen/Compilation.h"
 #include "codegen/emulator/Emulator.h"
 #include "codegen/lower/Expand.h"
+#include "codegen/targets/cuda/Approximations.h"
 #include "codegen/targets/cuda/Intrinsics.h"
 #include "codegen/targets/cuda/Ptx.h"
 #include "dsl/Library.h"
@@ -47,8 +48,8 @@ class Functions : public Compilation {
     k.kernel().erase();
   }
   std::unique_ptr<llvm::Module> llvmIr(const cuda::Arch& arch) {
-    llvm::cantFail(run("lowering", expandRsqrt(), expandLog(), expandExp(), expandAbs(),
-                       cuda::mathToIntrinsics(), cuda::gpuToLlvmPipeline()));
+    llvm::cantFail(run("lowering", expandRsqrt(), expandLog(), cuda::approximateFunctions(), expandExp(),
+                       expandAbs(), cuda::mathToIntrinsics(), cuda::gpuToLlvmPipeline()));
     return llvm::cantFail(cuda::optimizedLlvm(*module_->getOps<gpu::GPUModuleOp>().begin(), arch, llvm_));
   }
 };
@@ -73,7 +74,10 @@ void check(const char* type) {
       .function = "k", .grid = {uint32_t(x.size() / kThreads)}, .block = {kThreads}, .words = words};
   const auto report = llvm::cantFail(program.run(launch, memory));
   ASSERT_TRUE(report.ok()) << report.text();
-  for (const auto& [i, f] : llvm::enumerate(activationFunctions())) expectAccurate(f, x, &y[i * x.size()]);
+  // ex2.approx and rcp.approx of f32 (Approximations.h) have 2 units more than the roundings in their place.
+  const double further = sizeof(T) == 4 ? 2 : 0;
+  for (const auto& [i, f] : llvm::enumerate(activationFunctions()))
+    expectAccurate(f, x, &y[i * x.size()], further);
 }
 
 TEST(CudaActivations, OfF32AreAccurate) { check<float>("f32"); }

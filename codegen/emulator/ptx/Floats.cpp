@@ -1,8 +1,9 @@
-// Arithmetic of floats. Operations are rounded as they are written: none is contracted.
+// Arithmetic of floats. Operations are rounded as they are written: none is contracted. Approximations err.
 #include <cfloat>
 
 #include "codegen/emulator/ptx/Kernel.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace normc::emulator::ptx {
@@ -26,6 +27,7 @@ class Floats {
     return s_.has("ftz") ? flush(x) : x;
   }
   Value* flush(Value*);
+  Value* approximate(Value* result, Value* operand);
   Value* constant(double value) { return ConstantFP::get(k_.typeFor(type_), value); }
   Value* unary();
   Value* binary();
@@ -43,6 +45,29 @@ Value* Floats::flush(Value* x) {
   if (!x->getType()->getScalarType()->isFloatTy()) return x;
   Value* small = b_.CreateFCmpOLT(b_.CreateUnaryIntrinsic(Intrinsic::fabs, x), constant(double(FLT_MIN)));
   return b_.CreateSelect(small, b_.CreateBinaryIntrinsic(Intrinsic::copysign, constant(0.0), x), x);
+}
+
+/// Returns what a device may give for an approximation: the result moved by a few units in the last place, no
+/// more than NVIDIA states. How far depends on the bits of the operand. Powers of two stay, and no result
+/// becomes one: the units on both sides of it differ.
+Value* Floats::approximate(Value* result, Value* operand) {
+  const auto units =
+      StringSwitch<uint32_t>(s_.words[0]).Cases({"rcp", "rsqrt", "sqrt"}, 1).Case("ex2", 2).Default(0);
+  if (units == 0 || type_.bits != 32 || !s_.has("approx")) return result;
+  constexpr uint32_t kSpread = 0x9e3779b1;  // 2^32 over the golden ratio: high bits depend on all bits
+  constexpr uint32_t kFraction = 0x7fffff;
+  llvm::Type* words = result->getType()->getWithNewType(b_.getInt32Ty());
+  const auto number = [&](uint32_t value) { return ConstantInt::get(words, value); };
+  Value* bits = b_.CreateBitCast(result, words);
+  Value* spread = b_.CreateLShr(b_.CreateMul(b_.CreateBitCast(operand, words), number(kSpread)), number(16));
+  Value* moved =
+      b_.CreateAdd(bits, b_.CreateSub(b_.CreateURem(spread, number(2 * units + 1)), number(units)));
+  const auto isPower = [&](Value* word) {
+    return b_.CreateICmpEQ(b_.CreateAnd(word, number(kFraction)), number(0));
+  };
+  Value* isOther = b_.CreateICmpUGT(b_.CreateXor(bits, moved), number(kFraction));  // has another exponent
+  Value* stays = b_.CreateOr(b_.CreateOr(isPower(bits), isPower(moved)), isOther);
+  return b_.CreateSelect(stays, result, b_.CreateBitCast(moved, result->getType()));
 }
 
 Value* Floats::unary() {
@@ -89,7 +114,10 @@ bool Floats::operation() {
   Value* value = nullptr;
   const StringRef name = s_.words[0];
   if (name == "min" || name == "max") value = extreme();
-  if (k_.operands() == 2) value = unary();
+  if (k_.operands() == 2) {
+    value = unary();
+    if (value) value = approximate(value, in(1));
+  }
   if (k_.operands() == 3 && !value) value = binary();
   if (k_.operands() == 4 && name == "fma")
     value = b_.CreateIntrinsic(Intrinsic::fma, {k_.typeFor(type_)}, {in(1), in(2), in(3)});

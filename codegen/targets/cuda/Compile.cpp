@@ -2,6 +2,7 @@
 
 #include "codegen/Compilation.h"
 #include "codegen/lower/Expand.h"
+#include "codegen/targets/cuda/Approximations.h"
 #include "codegen/targets/cuda/FusePhases.h"
 #include "codegen/targets/cuda/GridBarrier.h"
 #include "codegen/targets/cuda/Intrinsics.h"
@@ -33,7 +34,7 @@ class CudaCompilation : public Compilation {
 
   llvm::Error threads() {
     return run("lowering to threads", normToGpu(schedule_, arch_), expandDivision(), expandRsqrt(),
-               expandLog(), expandExp(), expandAbs());
+               expandLog(), approximateFunctions(), expandExp(), expandAbs());
   }
 
   llvm::Error llvmDialect() { return run("lowering to NVVM", mathToIntrinsics(), gpuToLlvmPipeline()); }
