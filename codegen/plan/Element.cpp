@@ -196,10 +196,12 @@ Num Element::gradient() {
 
 Num Element::scaledGradient() { return multiply(gradient(), factor()); }
 
-Nums Element::gradientTerms(bool squares) {
+Nums Element::gradientTerms(GradientSums needed) {
   Num g = where(kept(), scaledGradient()), d = where(kept(), centred());
-  Nums terms{g, g * d};
-  if (squares) terms.push_back(d * d);
+  Nums terms;
+  if (needed.g) terms.push_back(g);
+  if (needed.gx) terms.push_back(g * d);
+  if (needed.xx) terms.push_back(d * d);
   return terms;
 }
 

@@ -47,6 +47,12 @@ enum class Part : unsigned {
   Count
 };
 
+/// The sums of a gradient over the elements of a statistic: of G, G x0 and x0^2 those that are needed.
+struct GradientSums {
+  bool g, gx, xx;
+  unsigned count() const { return g + gx + xx; }
+};
+
 /// Where the parts of a slab's formulas are.
 class Parts {
  public:
@@ -102,9 +108,9 @@ class Element {
   /// digits. With padding `exclude` a padded row gets 0.
   Num du();
   Num dx();
-  /// Returns the terms of the sums of a backward: g, g (u - c) and, with `squares`, (u - c)^2. The factor s
-  /// of x0 is applied once, to the complete sums.
-  Nums gradientTerms(bool squares);
+  /// Returns the terms of the sums of a backward: of g, g (u - c) and (u - c)^2 those that it needs. The
+  /// factor s of x0 is applied once, to the complete sums.
+  Nums gradientTerms(GradientSums);
   Num dscale();  ///< the term of the sum, where parameters are elements
   Num dbias();
   /// The outputs of a call beside y and dx. A tensor that rows share is a sum, of which this is a term.

@@ -29,8 +29,11 @@ class InFeatureChunks {
         const Num s = step_.rstd();
         std::optional<BackwardSums> total;
         if (sums) {
-          Nums folded = k_.total(kChunks, {ofChunk("g"), ofChunk("gx")});
-          total = {folded[0], folded[1], {}};
+          const GradientSums needed = step_.gradientSums();
+          llvm::SmallVector<llvm::StringRef, 2> names;
+          if (needed.g) names.push_back(ofChunk("g"));
+          if (needed.gx) names.push_back(ofChunk("gx"));
+          total = step_.backwardSums(k_.total(kChunks, names), s);
         }
         const DxTerms terms = step_.backward(total);
         keep(Part::Rstd, "s", s);
@@ -45,18 +48,20 @@ class InFeatureChunks {
       if (!step_.mayBeOfOne()) parts.workspace(Part::DxSlope, ofRow("s"));
       parts.workspace(Part::Slope, ofRow("s"));
       const auto rowSums = around_.sums(Around::By::All);
-      KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = unsigned(2 + rowSums.size())};
+      KernelBuilder::Sweep sweep{.writes = {"dx"},
+                                 .sums = unsigned(spec_.scale + spec_.bias + rowSums.size())};
       around_.addOutputs(Around::By::All, sweep);
       Nums sums = k_.sweep(sweep, parts, [&](Element& e) {
         Nums out{e.dx()};
         around_.appendOutputs(Around::By::All, e, out);
-        out.append({e.dscale(), e.dbias()});
+        if (spec_.scale) out.push_back(e.dscale());
+        if (spec_.bias) out.push_back(e.dbias());
         for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
         return out;
       });
       if (spec_.scale) k_.store(sums[0], k_.argument("dscale"));
-      if (spec_.bias) k_.store(sums[1], k_.argument("dbias"));
-      for (auto [sum, value] : llvm::zip(rowSums, llvm::ArrayRef(sums).drop_front(2)))
+      if (spec_.bias) k_.store(sums[spec_.scale], k_.argument("dbias"));
+      for (auto [sum, value] : llvm::zip(rowSums, llvm::ArrayRef(sums).take_back(rowSums.size())))
         around_.store(sum, value);
     });
   }
@@ -118,9 +123,11 @@ class InFeatureChunks {
     const Num s = step_.rstd();
     parts.is(Part::Center, step_.center());
     parts.is(Part::Slope, s);
-    Nums sums = k_.sweep({.sums = 2}, parts, [&](Element& e) { return e.gradientTerms(/*squares=*/false); });
-    k_.store(sums[0], ofChunk("g"));
-    k_.store(sums[1] * s, ofChunk("gx"));
+    const GradientSums needed = step_.gradientSums();
+    const Nums sums =
+        k_.sweep({.sums = needed.count()}, parts, [&](Element& e) { return e.gradientTerms(needed); });
+    if (needed.g) k_.store(sums.front(), ofChunk("g"));
+    if (needed.gx) k_.store(sums.back(), ofChunk("gx"));
   }
 
   /// Stores a result of the phase over rows, which differs from row to row in a column.

@@ -348,14 +348,16 @@ class InRowChunks {
     addKept(parts);
   }
   llvm::SmallVector<llvm::StringRef, 4> gradientColumns() {
-    llvm::SmallVector<llvm::StringRef, 4> columns{column(sums_, "g"), column(sums_, "gx")};
-    if (step_.needsSquares()) columns.push_back(column(sums_, "xx"));
+    const GradientSums needed = step_.gradientSums();
+    llvm::SmallVector<llvm::StringRef, 4> columns;
+    if (needed.g) columns.push_back(column(sums_, "g"));
+    if (needed.gx) columns.push_back(column(sums_, "gx"));
+    if (needed.xx) columns.push_back(column(sums_, "xx"));
     return columns;
   }
   BackwardSums foldGradients() {
     const Nums sums = k_.total(sums_.phase, gradientColumns());
-    const Num s = step_.rstd();
-    return {sums[0], sums[1] * s, sums.size() > 2 ? sums[2] * s * s : Num()};
+    return step_.backwardSums(sums, step_.rstd());
   }
   void storeParameters(const BackwardSums& sums) {
     if (spec_.scale) k_.store(step_.dscale(sums), k_.argument("dscale"));
@@ -379,7 +381,7 @@ class InRowChunks {
                  k_.sweep(sweep, parts, [&](Element& e) {
                    Nums out;
                    around_.appendOutputs(by, e, out);
-                   out.append(e.gradientTerms(step_.needsSquares()));
+                   out.append(e.gradientTerms(step_.gradientSums()));
                    for (const RowSum& sum : around_.sums(by)) out.push_back((e.*sum.term)());
                    return out;
                  });
@@ -466,7 +468,7 @@ class InRowChunks {
                  k_.sweep(sweep, parts, [&](Element& e) {
                    Nums out{e.dx()};
                    around_.appendOutputs(by, e, out);
-                   if (sums) out.append(e.gradientTerms(step_.needsSquares()));
+                   if (sums) out.append(e.gradientTerms(step_.gradientSums()));
                    for (const RowSum& sum : around_.sums(by)) out.push_back((e.*sum.term)());
                    return out;
                  });

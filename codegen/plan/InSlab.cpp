@@ -147,13 +147,11 @@ class InSlab {
     rstd_ = s;
   }
 
-  unsigned sumCount() const { return step_.needsSquares() ? 3 : 2; }
-  Nums sumTerms(Element& e) const { return e.gradientTerms(step_.needsSquares()); }
-  BackwardSums sumsOf(llvm::ArrayRef<Num> sums) const {
-    return {sums[0], sums[1] * rstd_, step_.needsSquares() ? sums[2] * rstd_ * rstd_ : Num()};
-  }
   BackwardSums sumGradients(Parts& parts) {
-    return sumsOf(k_.sweep({.sums = sumCount()}, parts, [&](Element& e) { return sumTerms(e); }));
+    const GradientSums needed = step_.gradientSums();
+    const Nums sums =
+        k_.sweep({.sums = needed.count()}, parts, [&](Element& e) { return e.gradientTerms(needed); });
+    return step_.backwardSums(sums, rstd_);
   }
 
   void backwardSlab(Parts& parts) {
@@ -165,8 +163,9 @@ class InSlab {
     // The sweep that writes dx collects the sums that dx does not need.
     const bool own = step_.hasOwnParameters();
     const bool late = !sums && own && step_.hasGradientSums();
+    const GradientSums needed = step_.gradientSums();
     const auto rowSums = around_.sums(Around::By::All);
-    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? sumCount() : 0};
+    KernelBuilder::Sweep sweep{.writes = {"dx"}, .sums = late ? needed.count() : 0};
     around_.addOutputs(Around::By::All, sweep);
     if (own) sweep.sums += rowSums.size();
     if (!own && spec_.scale) sweep.partials.push_back(partial("dscale"));
@@ -176,13 +175,13 @@ class InSlab {
     const Nums collected = k_.sweep(sweep, parts, [&](Element& e) {
       Nums out{e.dx()};
       around_.appendOutputs(Around::By::All, e, out);
-      if (late) out.append(sumTerms(e));
+      if (late) out.append(e.gradientTerms(needed));
       if (!own && spec_.scale) out.push_back(e.dscale());
       if (!own && spec_.bias) out.push_back(e.dbias());
       for (const RowSum& sum : rowSums) out.push_back((e.*sum.term)());
       return out;
     });
-    if (late) sums = sumsOf(collected);
+    if (late) sums = step_.backwardSums(llvm::ArrayRef(collected).take_front(needed.count()), rstd_);
     if (!own) return;
     storeRowSums(rowSums, collected);
     if (sums) finish(*sums);

@@ -20,6 +20,30 @@ bool Step::needsSquares() const {
   return !spec_.momentIsOfX0() || !k_.hasSaved("second_moment");
 }
 
+GradientSums Step::gradientSums() const {
+  const bool exact = spec_.backward != Backward::Frozen, own = hasOwnParameters();
+  const bool nu = spec_.backward == Backward::Approximate;
+  return {.g = (exact && centred_) || (own && (spec_.bias || k_.hasSaved("renorm_shift"))) ||
+               k_.hasPartial("gradient"),
+          .gx = (exact && spec_.differentiatesMoment()) || nu || (own && spec_.scale) ||
+                k_.hasPartial("gradient_x"),
+          .xx = needsSquares()};
+}
+
+BackwardSums Step::backwardSums(ArrayRef<Num> ofTerms, Num s) const {
+  const GradientSums needed = gradientSums();
+  const auto next = [&](bool isNeeded) {
+    if (!isNeeded) return Num();
+    const Num sum = ofTerms.front();
+    ofTerms = ofTerms.drop_front();
+    return sum;
+  };
+  BackwardSums sums{.g = next(needed.g), .gx = next(needed.gx), .xx = next(needed.xx)};
+  if (sums.gx) sums.gx = sums.gx * s;
+  if (sums.xx) sums.xx = sums.xx * s * s;
+  return sums;
+}
+
 bool Step::hasOwnParameters() const { return !spec_.perGroup(); }
 
 Num Step::elements() {

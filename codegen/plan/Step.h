@@ -2,6 +2,7 @@
 // it, where a statistic is complete. State, warmup, windows, renormalization and nu are here.
 #pragma once
 
+#include "codegen/plan/Element.h"
 #include "codegen/plan/Formulas.h"
 #include "codegen/plan/Moments.h"
 
@@ -12,11 +13,12 @@ struct ForwardTerms {
   Num c, a, b;  ///< c and b may be absent
 };
 
-/// The sums of a backward over the elements of a statistic that are not left out.
+/// The sums of a backward over the elements of a statistic that are not left out. A sum that it does not need
+/// is absent.
 struct BackwardSums {
-  Num g;   ///< sum G, times the scale if that is an element; absent from partials that do not have it
+  Num g;   ///< sum G, times the scale if that is an element
   Num gx;  ///< sum G x0, likewise
-  Num xx;  ///< sum x0^2, only where needsSquares()
+  Num xx;  ///< sum x0^2
   /// Present in sums of partials alone, whose g and gx are sums of h and h x0: the valid rows of the batch;
   /// the rows that are summed, where these are others; and the mean of x0^2, where xx is absent and no
   /// forward has saved it.
@@ -56,6 +58,10 @@ class Step {
   bool backwardNeedsSums() const { return spec_.gradientNeedsBatch(); }
   /// True if sum x0^2 cannot be derived from the second moment that forward saved.
   bool needsSquares() const;
+  /// Returns the sums that the gradients of a statistic need.
+  GradientSums gradientSums() const;
+  /// Returns them from complete sums of the terms of Element::gradientTerms. `s` is that of x0.
+  BackwardSums backwardSums(llvm::ArrayRef<Num> ofTerms, Num s) const;
   /// True if a statistic has one scale and one bias; else they are elements of its slab.
   bool hasOwnParameters() const;
   /// Returns the number of elements of a statistic, at least 1.

@@ -247,6 +247,22 @@ TEST(Plan, EveryBuiltinNormHasAStrategyInEveryEntry) {
         }
 }
 
+TEST(Plan, EverySumOfASweepIsUsed) {
+  // On a GPU a sum is exchanged between threads, which no compiler leaves out.
+  for (const BuiltinNorm& norm : builtinNorms())
+    for (Entry entry : kEntries) {
+      auto problem = problemOf(norm, {.entry = entry});
+      if (!problem) continue;
+      for (Strategy strategy : cpu::strategies(*problem)) {
+        Planned plan(*problem, strategy);
+        ASSERT_TRUE(plan.kernel()) << plan.error;
+        plan.kernel().walk([&](SweepOp sweep) {
+          for (mlir::Value sum : sweep.getSums()) EXPECT_FALSE(sum.use_empty()) << problem->text();
+        });
+      }
+    }
+}
+
 TEST(Plan, IsAPureFunction) {
   Problem problem = problemOf("batch_renorm:backward@bf16[*x*]{mask}");
   std::string texts[2];
