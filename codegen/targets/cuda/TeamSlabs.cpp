@@ -287,9 +287,14 @@ void TeamLowering::streamRows(SlabOp s, Units task) {
     // In a whole step every team has all of its rows, and none is asked for. In those that are left it has
     // one.
     const Value rest = l_.add(task.begin, l_.roundDown(l_.sub(last, task.begin), stride));
-    const auto ahead =
-        ReadAhead::make(together == s_.rows ? s_.prefetch : Prefetch(), {k_, *access_, held_, sharedRuns_}, s,
-                        {task.begin, stride, [&](Value first) { return rowsFrom(first, together, rest); }});
+    // A step that is read ahead is whole, or behind the last one: then it has no address that is used.
+    const auto stepFrom = [&](Value first) {
+      Replicas rows = rowsFrom(first, together, {});
+      for (Replica& row : rows) row.active = l_.less(first, rest);
+      return rows;
+    };
+    const auto ahead = ReadAhead::make(together == s_.rows ? s_.prefetch : Prefetch(),
+                                       {k_, *access_, held_, sharedRuns_}, s, {task.begin, stride, stepFrom});
     ahead->begin();
     partials_.forEachStep(
         {task.begin, rest}, stride, {},
