@@ -223,6 +223,20 @@ TEST_F(Run, ReadsABoolMask) {
   EXPECT_TRUE(contains(o.err, "normc: note: no --state: the state is a fresh one, and is not kept"));
 }
 
+TEST_F(Run, ABackwardThatReadsNoStateSaysNothingOfIt) {
+  package("b.npk", {"batch_norm:forward@f32[*x2]", "batch_norm:backward@f32[*x2]"});
+  smallInputs();
+  const std::vector<std::string> inputs{"--in", "x=x.npy", "--in", "scale=scale.npy", "--saved", "saved"};
+  std::vector<std::string> words{"run", "b.npk", "batch_norm:forward@f32[*x2]", "--in", "bias=bias.npy"};
+  words.insert(words.end(), inputs.begin(), inputs.end());
+  ASSERT_EQ(normc(words).code, 0);
+  words = {"run", "b.npk", "batch_norm:backward@f32[*x2]", "--in", "dy=x.npy", "--out", "dx=dx.npy"};
+  words.insert(words.end(), inputs.begin(), inputs.end());
+  const Outcome o = normc(words);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.err, "");
+}
+
 TEST_F(Run, RoundsOtherFloatTypesAndSaysSo) {
   package("l.npk", {"layer_norm:forward@f32[*x2]"});
   smallInputs();

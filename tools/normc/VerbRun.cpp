@@ -98,8 +98,10 @@ void refuseUseless(const RunFlags& flags, const std::string& problem, RunCall& c
 void readState(const RunFlags& flags, const std::string& problem, RunCall& call, Output& out) {
   if (call.state().empty()) return;
   if (flags.state.empty()) {
-    out.note(std::string("no --state: the state is a fresh one") +
-             (call.writesState() ? ", and is not kept" : ""));
+    // Of a backward that gets all from what forward saved, no field is accessed.
+    if (std::ranges::any_of(call.state().fields, [](const normc_field& field) { return field.access != 0; }))
+      out.note(std::string("no --state: the state is a fresh one") +
+               (call.writesState() ? ", and is not kept" : ""));
   } else if (holdsFields(flags.state)) {
     readFields(flags.state, "the state of " + problem, call.state());
   } else if (!call.writesState()) {
