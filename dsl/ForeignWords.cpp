@@ -18,6 +18,10 @@ constexpr std::string_view kChannels =
     "its channels";
 constexpr std::string_view kResidual =
     "write 'residual before' for a sum in front of the norm, 'residual after' for one behind it";
+constexpr std::string_view kStreamScale =
+    "write 'gate identity(at = before, per = feature)' beside it: the gate is the factor of x, so x is what "
+    "is "
+    "scaled, and the residual the other";
 constexpr std::string_view kGateSide =
     "write 'gate silu' for a gate behind the norm, 'gate silu(at = before)' for one in front of it";
 constexpr std::string_view kFeatureGate =
@@ -94,6 +98,7 @@ constexpr ForeignWord kWords[] = {
     {"fp8", "f32", kTypeOfCodes},
     {"float8_e4m3fn", "f32", kTypeOfCodes},
     {"group", "block", "write 'per = block, size = 128' for a scale of each 128 features"},
+    {"segment", "block", "write 'per = row', or 'per = tensor' for one scale of all rows"},
     {"channel", "block", "write 'per = row': the scale of a feature could not leave the sum of a product"},
     {"feature", "block", "write 'per = row': the scale of a feature could not leave the sum of a product"},
     {"block_size", "size", "write 'size'"},
@@ -115,6 +120,10 @@ constexpr ForeignWord kWords[] = {
     {"residual_out", "stream", "write 'stream'"},
     {"prenorm", "residual", "write 'residual before': the sum is an output, but with 'stream = no'"},
     {"prenorm", "stream", "write 'stream'"},
+    {"alpha", "stream", kStreamScale},
+    {"beta", "stream", kStreamScale},
+    {"scale", "stream", kStreamScale},
+    {"weight", "stream", kStreamScale},
     {"pre", "before", "write 'before'"},
     {"post", "after", "write 'after'"},
     {"add", "after", kSide},
@@ -141,6 +150,7 @@ constexpr ForeignWord kWords[] = {
     {"token", "rows", "write 'features': one statistic per row"},
     {"last", "rows", "write 'features': one statistic per row"},
     {"group", "rows", kGroups},
+    {"group", "feature", kNothing},
     {"instance", "segment", "write 'segment': one statistic per segment and feature"},
     {"none", "segment_features", kNothing},
     {"sample", "segment_features", "write 'segment_features': one statistic per segment"},
@@ -198,6 +208,8 @@ constexpr ForeignWord kWords[] = {
     {"head_dim", "groups", "write 'groups = heads', or their number: the features of a head follow from it"},
     {"dim", "features", "write 'features'"},
     {"dim", "rows", "write 'features'"},
+    {"partial", "features", kTurned},
+    {"partial", "groups", kNothing},
     {"rotary_dim", "features", kTurned},
     {"rot_dim", "features", kTurned},
     {"rope_dim", "features", kTurned},
@@ -274,6 +286,7 @@ constexpr ForeignWord kWords[] = {
     {"std", "window", "write 'current'"},
     {"batch", "rows", "write 'rows': one statistic per feature, over all rows of the batch"},
     {"batch", "current", "write 'current'"},
+    {"mean", "window", "write 'current': the moment of this batch, which 'moment' names"},
     {"mean", "center", "write 'center current', or 'center none'"},
     {"mean", "current", "write 'current'"},
     {"yes", "current", "write 'current'"},

@@ -119,6 +119,25 @@ TEST(ForeignWords, OfProblems) {
   for (const auto& each : cases) EXPECT_EQ(hintFor(each.word, each.known, ""), each.hint) << each.word;
 }
 
+TEST(ForeignWords, OfOptionsThatOtherLayersHave) {
+  const std::string factor =
+      "write 'gate identity(at = before, per = feature)' beside it: the gate is the factor of x, so x is "
+      "what "
+      "is scaled, and the residual the other";
+  const std::string nothing =
+      "no clause does that: docs/language.md lists what cannot be said, and what to do instead";
+  expectHints({
+      {"residual before(alpha = 0.5)", factor},
+      {"residual before(scale = 0.5)", factor},
+      {"divide_by mean", "write 'current': the moment of this batch, which 'moment' names"},
+      {"gate silu(per = group)", nothing},
+      {"quantize int8(per = segment)", "write 'per = row', or 'per = tensor' for one scale of all rows"},
+  });
+  EXPECT_EQ(hintFor("partial", {"groups"}, ""), nothing);
+  EXPECT_EQ(hintFor("partial", {"groups", "features"}, ""),
+            "write 'features = 64' for the first 64 of each group");
+}
+
 TEST(ForeignWords, AProblemHasTheirHints) {
   const auto problem = parseProblem("batch_norm:fwd@float[*x64x*]{layout=channels_last}", findNorm);
   ASSERT_FALSE(problem);
