@@ -98,7 +98,7 @@ std::vector<Case> sharedRows() {
 }
 
 /// Threads with the fewest registers to spare: blocks of an uneven number of warps, clusters of many, ends of
-/// odd rows, and columns that are held where ptxas finds less room.
+/// odd rows, columns that are held where ptxas finds less room, and elements with gates or activations.
 std::vector<Case> tight() {
   std::vector<Case> list;
   auto add = [&](const char* arch, const char* name, const char* dtype,
@@ -110,6 +110,9 @@ std::vector<Case> tight() {
   add("sm_90", "layer_norm", "f32", {4095, 10240, 40960, 163840, 196609});
   add("sm_90", "layer_norm", "bf16", {10240, 49152});
   add("sm_90", "rms_norm", "f32", {12289});
+  add("sm_90", "delta_gated_rms_norm", "f32", {256});
+  add("sm_90", "adaptive_layer_norm", "bf16", {256, 16384});
+  add("sm_90", "group_norm_silu", "f32", {16384});
   add("sm_80", "layer_norm", "f32", {3584, 6145, 7169});
   add("sm_80", "layer_norm", "bf16", {3071, 7168});
   add("sm_80", "rms_norm", "f32", {8191});
@@ -118,6 +121,8 @@ std::vector<Case> tight() {
   add("sm_100", "unified_norm", "f32", {1024});
   add("sm_120", "layer_norm", "bf16", {1024, 4096});
   add("sm_120", "rms_norm", "f32", {4096});
+  add("sm_120", "group_norm_silu", "f32", {640});
+  add("sm_120", "group_norm_silu", "bf16", {1024});
   return list;
 }
 

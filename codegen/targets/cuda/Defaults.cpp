@@ -127,11 +127,17 @@ static RunRule ruleOf(const KernelTraits& traits, const Arch& arch) {
 static int64_t registersOf(const KernelTraits& traits, const Schedule& s, const Arch& arch) {
   if (s.tile == 0) return kMaxRegisters;
   const int64_t held = s.tile * s.vector * s.rows;
-  if (!isMeasured(traits, arch)) return traits.backward || traits.streams ? kMaxRegisters : 128;
+  const bool few = s.team < kWarp / 2;
+  if (!isMeasured(traits, arch))
+    return traits.backward || traits.streams ? kMaxRegisters : traits.mostReads > 1 && few ? 160 : 128;
+  // Modulation has two vectors of its own, which are widened with the elements.
+  const bool modulated = !readsWideVectors(traits) && traits.operations > 4;
   // A stream of residuals is one narrow tensor more, which is widened.
-  if (traits.backward)
-    return held > 16 ? kMaxRegisters : traits.reads > 2 && traits.dataBytes < 4 ? 168 : 128;
-  if (traits.reads > 1) return s.team < kWarp / 2 ? 160 : 128;
+  if (traits.backward) {
+    if (held > 16) return kMaxRegisters;
+    return traits.dataBytes < 4 && (traits.reads > 2 || (modulated && s.team < kWarp)) ? 168 : 128;
+  }
+  if (traits.reads > 1) return few ? 160 : 128;
   if (traits.dataBytes >= 4) {
     if (runBytes(traits) <= 4 * kKib || runBytes(traits) > 32 * kKib) return 128;
     return s.threads > 256 ? 64 : 80;
@@ -140,8 +146,7 @@ static int64_t registersOf(const KernelTraits& traits, const Schedule& s, const 
   // Idle lanes, and several teams of warps in a block, take a few registers more.
   const bool simple = s.threads % (kSchedulers * kWarp) == 0 && (s.team == s.threads || s.team <= kWarp) &&
                       s.tile * s.team * s.vector * s.cluster == traits.width;
-  // Modulation has two vectors of its own, which are widened with the elements.
-  const bool modulated = !readsWideVectors(traits) && traits.operations > 4;
+  if (modulated && held > 32) return 96;
   return held > 32 || (readsWideVectors(traits) && !simple) || modulated ? 80 : 64;
 }
 
@@ -270,8 +275,20 @@ static Schedule blocksSchedule(const KernelTraits& traits, const Arch& arch, Sch
   const int64_t count = traits.width / s.vector;
   s.team = std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(count));
   s.tile = llvm::divideCeil(count, s.team);
-  s.rows = std::clamp<int64_t>(16 / s.vector, 1, 4);
-  if (s.tile * s.vector > 32 || whyIllegal(traits, s, arch)) walk();
+  // As many elements of a tensor, and as many blocks, as registers were seen to hold without spills. Idle
+  // lanes take some, and from sm_120 on fewer are left.
+  const bool wide = traits.dataBytes >= 4, late = arch.number >= 120;
+  const int64_t ofBackward = wide && (late || count % s.team) ? 8 : 16;
+  const int64_t elements = s.tile * s.vector;
+  s.rows = std::clamp<int64_t>((traits.backward ? ofBackward : 32) / elements, 1, 4);
+  if (traits.backward)
+    s.blocks = s.tile == 1 ? 2 : 1;
+  else if (s.rows * elements <= 16)
+    s.blocks = 4;
+  else
+    s.blocks = elements <= 8 && (wide || !late) ? 3 : 2;
+  while (s.blocks > 1 && whyIllegal(traits, s, arch)) --s.blocks;
+  if (elements > 32 || whyIllegal(traits, s, arch)) walk();
   return s;
 }
 
