@@ -111,8 +111,10 @@ package::Kernel manifestOf(const Problem& problem, std::string schedule, KernelO
   m.parts = problem.parts();
   if (!problem.features) m.featuresMultiple = problem.featuresMultiple();
   m.block = kernel.getBlock().value_or(0);
-  if (const auto& rope = problem.spec->rope)
-    m.runs = problem.groups(rope->groups), m.turned = rope->features.value_or(0);
+  if (const auto& rope = problem.spec->rope) {
+    m.runs = problem.groups(rope->groups);
+    m.turned = rope->features.value_or(0);
+  }
   m.generator = "mlir";
   m.schedule = std::move(schedule);
   for (auto t : kernel.getOps<TensorOp>()) m.operands.push_back(operandOf(t, kernel));

@@ -59,7 +59,10 @@ std::string describe(const Thread& t, const std::byte* p) {
     uint64_t d = p < zone.base                ? zone.base - p
                  : p < zone.base + zone.bytes ? 0
                                               : p - (zone.base + zone.bytes) + 1;
-    if (d < distance) distance = d, nearest = &zone;
+    if (d < distance) {
+      distance = d;
+      nearest = &zone;
+    }
   };
   if (Block* block = blockHolding(t, p)) {
     for (const Zone& zone : block->zones) consider(zone);
@@ -159,8 +162,14 @@ static void count(Zone& zone, uint64_t bytes, const Site& site, uint8_t flags) {
   Traffic& traffic = zone.traffic;
   zone.touched = true;
   uint64_t accesses = std::max<uint64_t>(1, bytes >> site.width);
-  if (flags & Site::Read) traffic.bytesLoaded += bytes, traffic.loads[site.width] += accesses;
-  if (flags & Site::Write) traffic.bytesStored += bytes, traffic.stores[site.width] += accesses;
+  if (flags & Site::Read) {
+    traffic.bytesLoaded += bytes;
+    traffic.loads[site.width] += accesses;
+  }
+  if (flags & Site::Write) {
+    traffic.bytesStored += bytes;
+    traffic.stores[site.width] += accesses;
+  }
   if ((flags & Site::Copied) && (flags & Site::Read)) traffic.bytesCopied += bytes;
 }
 

@@ -198,7 +198,10 @@ void leaveCluster(Thread& t) {
   if (cluster.blocks.size() > 1 && t.block->exited == t.block->threads.size() && t.run->checksRaces())
     checkNobodyUses(t);
   ++cluster.exited;
-  if (t.clusterArrived) t.clusterArrived = false, --cluster.arrived;
+  if (t.clusterArrived) {
+    t.clusterArrived = false;
+    --cluster.arrived;
+  }
   passCluster(cluster);
 }
 

@@ -78,7 +78,8 @@ struct EmulatedDriver::Impl {
         regions.push_back({a.begin, a.end, a.serial, words[i], o.name, o.written, o.given});
       } else {
         known->first = std::min(known->first, words[i]);
-        known->written |= o.written, known->given |= o.given;
+        known->written |= o.written;
+        known->given |= o.given;
       }
     }
     return regions;

@@ -84,7 +84,9 @@ static std::array<uint32_t, kSregs> registersOf(const Run& run, const Block& blo
   const Launch& launch = run.launch;
   std::array<uint32_t, kSregs> sreg{};
   auto put = [&](uint32_t first, const Dim3& value) {
-    sreg[first] = value.x, sreg[first + 1] = value.y, sreg[first + 2] = value.z;
+    sreg[first] = value.x;
+    sreg[first + 1] = value.y;
+    sreg[first + 2] = value.z;
   };
   const Dim3 &c = launch.cluster, &g = launch.grid;
   put(Ntid, launch.block);
@@ -116,7 +118,9 @@ static void begin(Run& run, Block& block, uint32_t order, const Dim3& inCluster)
     t = Thread();
     t.sreg = sreg;
     Dim3 place = run.launch.block.at(i);
-    t.sreg[Tid] = place.x, t.sreg[Tid + 1] = place.y, t.sreg[Tid + 2] = place.z;
+    t.sreg[Tid] = place.x;
+    t.sreg[Tid + 1] = place.y;
+    t.sreg[Tid + 2] = place.z;
     t.lane = t.sreg[Laneid] = i % 32;
     t.sreg[Warpid] = i / 32;
     uint32_t bit = 1u << t.lane;
@@ -189,7 +193,10 @@ llvm::Expected<Report> Program::run(const Launch& launch, Memory& memory, const 
   run.stride = uint32_t(2 * launch.block.count() + 64);
   if (uint64_t(run.memory.nextThread) + uint64_t(blocks) * run.stride > UINT32_MAX) {
     run.memory.nextThread = 1;
-    for (auto& zone : run.memory.zones) zone->cells.clear(), zone->readers.clear();
+    for (auto& zone : run.memory.zones) {
+      zone->cells.clear();
+      zone->readers.clear();
+    }
   }
   run.firstThread = run.memory.nextThread;
   run.memory.nextThread += blocks * run.stride;
@@ -206,8 +213,14 @@ llvm::Expected<Report> Program::run(const Launch& launch, Memory& memory, const 
   }
   std::vector<Zone*> zones;
   for (auto& zone : run.memory.zones) zones.push_back(zone.get());
-  for (Zone& zone : variables) zones.push_back(&zone), run.programZones.push_back(&zone);
-  for (Zone* zone : zones) zone->traffic = Traffic(), zone->touched = false;
+  for (Zone& zone : variables) {
+    zones.push_back(&zone);
+    run.programZones.push_back(&zone);
+  }
+  for (Zone* zone : zones) {
+    zone->traffic = Traffic();
+    zone->touched = false;
+  }
 
   std::vector<uint32_t> order(blocks / perCluster);
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

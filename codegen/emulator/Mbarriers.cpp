@@ -55,7 +55,10 @@ static SharedClock ofSenders(const Run& run, const Mbarrier& m) {
 /// Ends the phase if all arrivals and bytes are complete.
 static void settle(Run& run, Mbarrier& m) {
   if (m.pending || m.bytes) return;
-  if (m.sending.blocks()) m.sent = joined(m.sent, ofSenders(run, m)), m.sending = Clock();
+  if (m.sending.blocks()) {
+    m.sent = joined(m.sent, ofSenders(run, m));
+    m.sending = Clock();
+  }
   ++m.phase;
   m.pending = m.expected;
   m.passed = joined(m.passed, m.arriving);

@@ -221,7 +221,10 @@ void adopt(Thread& t, std::byte* p, uint64_t bytes, uint32_t from) {
   if (!zone || zone->cells.empty()) return;
   Cell* cell = zone->cells.at(p - zone->base, bytes, zone->bytes);
   for (Cell* end = cell + std::max<uint64_t>(1, bytes / zone->cells.granule()); cell != end; ++cell)
-    if (cell->writer == from) cell->writer = t.number, cell->written = t.view.now & Cell::kCount;
+    if (cell->writer == from) {
+      cell->writer = t.number;
+      cell->written = t.view.now & Cell::kCount;
+    }
 }
 
 //===-- Barriers ------------------------------------------------------------------------===//
@@ -259,7 +262,10 @@ static uint32_t mergeForeign(const Threads& threads) {
     if (t->observed) observed = joined(observed, t->observed);
   }
   if (foreign || observed)
-    for (Thread* t : threads) t->view.foreign = foreign, t->observed = observed;
+    for (Thread* t : threads) {
+      t->view.foreign = foreign;
+      t->observed = observed;
+    }
   return last;
 }
 
@@ -269,7 +275,10 @@ void mergeBlock(Block& block) {
   threads.reserve(block.threads.size());
   for (Thread& t : block.threads) threads.push_back(&t);
   uint32_t last = mergeForeign(threads);
-  for (Thread* t : threads) t->view.block = last, t->view.now = last + 1;
+  for (Thread* t : threads) {
+    t->view.block = last;
+    t->view.now = last + 1;
+  }
   if (block.fenced) mergeFences(threads, /*wholeBlock=*/true);
   block.fenced = false;
 }
@@ -283,7 +292,10 @@ void mergeWarp(Block& block, uint32_t warp, uint32_t mask) {
   std::span<Thread*> threads(lanes, count);
   uint32_t last = mergeForeign(threads);
   if (mask == block.warps[warp].members) {
-    for (Thread* t : threads) t->view.warp = last, t->view.now = last + 1;
+    for (Thread* t : threads) {
+      t->view.warp = last;
+      t->view.now = last + 1;
+    }
     if (count == block.threads.size())  // a block of one warp
       for (Thread* t : threads) t->view.block = last;
   } else {
@@ -294,7 +306,11 @@ void mergeWarp(Block& block, uint32_t warp, uint32_t mask) {
       all[t->lane] = t->view.now;
       whole = std::max(whole, t->view.warp);
     }
-    for (Thread* t : threads) t->view.lanes = all, t->view.warp = whole, ++t->view.now;
+    for (Thread* t : threads) {
+      t->view.lanes = all;
+      t->view.warp = whole;
+      ++t->view.now;
+    }
   }
   if (block.fenced) mergeFences(threads, /*wholeBlock=*/false);
 }
@@ -303,7 +319,10 @@ void mergeThreads(std::span<Thread* const> threads) {
   if (threads.empty() || !threads[0]->run->checksRaces()) return;
   SharedClock all;
   for (Thread* t : threads) all = joined(all, knowledge(*t, t->view));
-  for (Thread* t : threads) t->view.foreign = all, ++t->view.now;
+  for (Thread* t : threads) {
+    t->view.foreign = all;
+    ++t->view.now;
+  }
 }
 
 //===-- Fences and strong accesses --------------------------------------------------------===//

@@ -40,7 +40,10 @@ template <typename Make>
 int makeBeside(const std::string& path, std::string& name, const Make& make) {
   for (int attempt = 0;; ++attempt) {
     const std::string next = path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(attempt);
-    if (make(next.c_str())) return name = next, 0;
+    if (make(next.c_str())) {
+      name = next;
+      return 0;
+    }
     if (errno != EEXIST) return errno;
   }
 }

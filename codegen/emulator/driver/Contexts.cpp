@@ -156,7 +156,10 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, ofBlock},
   };
   for (const auto& [each, known] : values)
-    if (each == attribute) return *value = known, CUDA_SUCCESS;
+    if (each == attribute) {
+      *value = known;
+      return CUDA_SUCCESS;
+    }
   return CUDA_ERROR_INVALID_VALUE;
 }
 

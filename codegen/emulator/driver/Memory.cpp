@@ -157,7 +157,8 @@ int fake_cuda_take_cleared(uint64_t* begin, uint64_t* end) {
   const std::lock_guard lock(fake::fake().mutex);
   auto& cleared = fake::fake().state->cleared;
   if (cleared.empty()) return 0;
-  *begin = cleared.front().first, *end = cleared.front().second;
+  *begin = cleared.front().first;
+  *end = cleared.front().second;
   cleared.erase(cleared.begin());
   return 1;
 }

@@ -17,7 +17,11 @@ class Integers {
  private:
   Value* in(size_t i) { return k_.read(k_.operand(i), type_); }
   Value* count(size_t i) { return k_.readBits(k_.operand(i), 32); }
-  void out(Value* value) { k_.write(k_.operand(0), value, type_); }
+  /// Writes the result. True, as all operations that are known.
+  bool out(Value* value) {
+    k_.write(k_.operand(0), value, type_);
+    return true;
+  }
   bool isSigned() const { return type_.kind == Type::Signed; }
   unsigned bits() const { return type_.bits; }
   Value* constant(uint64_t value) { return ConstantInt::get(k_.typeFor(type_), value); }
@@ -47,7 +51,8 @@ bool Integers::product() {
   Value* product = wide || high ? b_.CreateMul(widen(in(1)), widen(in(2))) : b_.CreateMul(in(1), in(2));
   if (high) product = b_.CreateTrunc(b_.CreateLShr(product, bits()), b_.getIntNTy(bits()));
   if (s_.words[0] == "mad") product = b_.CreateAdd(product, k_.readBits(k_.operand(3), wide ? all : bits()));
-  return k_.write(k_.operand(0), product, type_), true;
+  k_.write(k_.operand(0), product, type_);
+  return true;
 }
 
 /// `div` and `rem`. A device divides by zero without a trap, and so does this.
@@ -141,31 +146,34 @@ bool Integers::operation() {
   const StringRef name = s_.words[0];
   if (type_.isFloat()) return false;
   if (!k_.knows(1, {"lo", "hi", "wide", "l", "r", "wrap", "clamp", "shiftamt"})) return true;
-  if (name == "add") return out(b_.CreateAdd(in(1), in(2))), true;
-  if (name == "sub") return out(b_.CreateSub(in(1), in(2))), true;
+  if (name == "add") return out(b_.CreateAdd(in(1), in(2)));
+  if (name == "sub") return out(b_.CreateSub(in(1), in(2)));
   if (name == "min" || name == "max") {
     const Intrinsic::ID least = isSigned() ? Intrinsic::smin : Intrinsic::umin;
     const Intrinsic::ID most = isSigned() ? Intrinsic::smax : Intrinsic::umax;
-    return out(b_.CreateBinaryIntrinsic(name == "min" ? least : most, in(1), in(2))), true;
+    return out(b_.CreateBinaryIntrinsic(name == "min" ? least : most, in(1), in(2)));
   }
   if (type_.lanes > 1) return false;
   if (name == "mul" || name == "mad") return product();
-  if (name == "div" || name == "rem") return out(quotient()), true;
-  if (name == "neg") return out(b_.CreateNeg(in(1))), true;
-  if (name == "abs") return out(b_.CreateBinaryIntrinsic(Intrinsic::abs, in(1), b_.getFalse())), true;
-  if (name == "and") return out(b_.CreateAnd(in(1), in(2))), true;
-  if (name == "or") return out(b_.CreateOr(in(1), in(2))), true;
-  if (name == "xor") return out(b_.CreateXor(in(1), in(2))), true;
-  if (name == "not") return out(b_.CreateNot(in(1))), true;
-  if (name == "shl" || name == "shr") return out(shifted()), true;
-  if (name == "bfe") return out(field()), true;
-  if (name == "prmt") return out(permuted()), true;
-  if (name == "shf") return out(funnel()), true;
-  if (name == "lop3") return out(looked()), true;
-  const auto counted = [&](Value* n) { k_.write(k_.operand(0), b_.CreateZExtOrTrunc(n, b_.getInt32Ty())); };
-  if (name == "popc") return counted(b_.CreateUnaryIntrinsic(Intrinsic::ctpop, in(1))), true;
-  if (name == "clz") return counted(b_.CreateBinaryIntrinsic(Intrinsic::ctlz, in(1), b_.getFalse())), true;
-  if (name == "brev") return out(b_.CreateUnaryIntrinsic(Intrinsic::bitreverse, in(1))), true;
+  if (name == "div" || name == "rem") return out(quotient());
+  if (name == "neg") return out(b_.CreateNeg(in(1)));
+  if (name == "abs") return out(b_.CreateBinaryIntrinsic(Intrinsic::abs, in(1), b_.getFalse()));
+  if (name == "and") return out(b_.CreateAnd(in(1), in(2)));
+  if (name == "or") return out(b_.CreateOr(in(1), in(2)));
+  if (name == "xor") return out(b_.CreateXor(in(1), in(2)));
+  if (name == "not") return out(b_.CreateNot(in(1)));
+  if (name == "shl" || name == "shr") return out(shifted());
+  if (name == "bfe") return out(field());
+  if (name == "prmt") return out(permuted());
+  if (name == "shf") return out(funnel());
+  if (name == "lop3") return out(looked());
+  const auto counted = [&](Value* n) {
+    k_.write(k_.operand(0), b_.CreateZExtOrTrunc(n, b_.getInt32Ty()));
+    return true;
+  };
+  if (name == "popc") return counted(b_.CreateUnaryIntrinsic(Intrinsic::ctpop, in(1)));
+  if (name == "clz") return counted(b_.CreateBinaryIntrinsic(Intrinsic::ctlz, in(1), b_.getFalse()));
+  if (name == "brev") return out(b_.CreateUnaryIntrinsic(Intrinsic::bitreverse, in(1)));
   return false;
 }
 

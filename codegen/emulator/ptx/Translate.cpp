@@ -233,7 +233,8 @@ Error Kernel::translate() {
   auto* type = FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getPtrTy()}, false);
   function_ = llvm::Function::Create(type, GlobalValue::ExternalLinkage, "emu." + entry.name, ir_);
   function_->addFnAttr(Attribute::NoUnwind);
-  thread_ = function_->getArg(0), words_ = function_->getArg(1);
+  thread_ = function_->getArg(0);
+  words_ = function_->getArg(1);
   b.SetInsertPoint(BasicBlock::Create(b.getContext(), "entry", function_));
   place();
   declareLocals();

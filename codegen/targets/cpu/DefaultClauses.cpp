@@ -22,18 +22,24 @@ static void fitPairs(const Problem& problem, Schedule& s) {
   if (fitsPairs(problem, lanes)) {
     s.vector = lanes;
     // A step has both features of a pair.
-    if (problem.spec->rope->pairs == Pairs::Half && s.unroll == 1)
-      s.unroll = 2, s.rows = std::min<int64_t>(s.rows, 4);
+    if (problem.spec->rope->pairs == Pairs::Half && s.unroll == 1) {
+      s.unroll = 2;
+      s.rows = std::min<int64_t>(s.rows, 4);
+    }
     return;
   }
-  s.rows = s.unroll = 1, s.stream = 0;
+  s.rows = s.unroll = 1;
+  s.stream = 0;
   s.ahead = s.fetch = s.nta = false;
 }
 
 void fitClauses(const Problem& problem, Schedule& s) {
   if (s.strategy == Strategy::Split) return;
   // A step stores half a line of codes at a time: non-temporal, it took 3.5 times as long.
-  if (problem.spec->quantize && !isBackward(problem.entry)) s.stream = 0, s.fetch = s.nta = false;
+  if (problem.spec->quantize && !isBackward(problem.entry)) {
+    s.stream = 0;
+    s.fetch = s.nta = false;
+  }
   if (problem.spec->rope) fitPairs(problem, s);
   if (s.rows == 1 && s.stream <= 1) s.inTurn = false;  // one row has no turn
 }

@@ -86,7 +86,11 @@ Schedule ruleSchedule(const Problem& problem, const Isa& isa, Strategy strategy)
   s.tile = split ? quarter : (isBackward(problem.entry) ? 4 : 8) / halves;
   s.stream = split ? 0 : 4;
   s.fetch = !split && (across || (!channels && problem.spec->reduce != Reduce::Segment));
-  if (usesColumnTiles(problem, strategy)) s.rows = s.unroll = 1, s.stream = 0, s.fetch = false;
+  if (usesColumnTiles(problem, strategy)) {
+    s.rows = s.unroll = 1;
+    s.stream = 0;
+    s.fetch = false;
+  }
   return s;
 }
 

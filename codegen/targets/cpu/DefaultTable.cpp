@@ -216,7 +216,8 @@ void applyLine(const TableLine& line, const Problem& problem, const Isa& isa, Sc
   }
   if (type && alike) {
     changed.stream = measured.stream;
-    changed.fetch = measured.fetch, changed.nta = measured.nta;
+    changed.fetch = measured.fetch;
+    changed.nta = measured.nta;
   }
   if (!whyIllegal(problem, changed, isa)) s = changed;
 }

@@ -38,8 +38,15 @@ llvm::Expected<Arch> findArch(llvm::StringRef name) {
     return llvm::createStringError("this LLVM does not know " + name.str() + "; it knows " + knownNames());
   // A newer one is planned for like the newest that was looked at, and has its own instructions.
   Arch arch = kKnown[number >= 100 ? 2 : number >= 90 ? 1 : 0];
-  if (number > 80 && number < 90) arch.threads = 1536, arch.blocks = number >= 89 ? 24 : 16;
-  if (number >= 120) arch.threads = 1536, arch.blocks = 24, arch.accessBytes = 16;
+  if (number > 80 && number < 90) {
+    arch.threads = 1536;
+    arch.blocks = number >= 89 ? 24 : 16;
+  }
+  if (number >= 120) {
+    arch.threads = 1536;
+    arch.blocks = 24;
+    arch.accessBytes = 16;
+  }
   arch.name = name.str();
   arch.number = number;
   arch.sharedBytes = limits::sharedOfMultiprocessor(number);

@@ -35,8 +35,10 @@ void ClusterMeeting::begin(int64_t bytes) {
   Value count = LLVM::LoadOp::create(l_.b, l_.loc, type, count_);
   if (waits_) {
     Value none = LLVM::ConstantOp::create(l_.b, l_.loc, type, 0);
-    l_.when(arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, count, none), {},
-            [&] { return waitForCluster(l_.b, l_.loc), Values(); });
+    l_.when(arith::CmpIOp::create(l_.b, l_.loc, arith::CmpIPredicate::eq, count, none), {}, [&] {
+      waitForCluster(l_.b, l_.loc);
+      return Values();
+    });
   }
   Value turn = arith::AndIOp::create(l_.b, l_.loc, count, one);
   Value round = arith::ShRUIOp::create(l_.b, l_.loc, count, one);

@@ -42,8 +42,10 @@ void CongruentRuns::beginTask(Units task) {
   const Value last = l_.sub(groups, one), group = l_.min(l_.div(f_.task(), count), last);
   first_ = l_.mul(group, together);
   const Value rows = l_.sub(l_.select(l_.less(group, last), l_.add(first_, together), f_.units()), first_);
-  each_ = l_.div(rows, count), more_ = l_.rem(rows, count);
-  begin_ = l_.sub(task.begin, first_), end_ = l_.sub(task.end, first_);
+  each_ = l_.div(rows, count);
+  more_ = l_.rem(rows, count);
+  begin_ = l_.sub(task.begin, first_);
+  end_ = l_.sub(task.end, first_);
 }
 
 /// Returns the number of rows in the classes before this one.

@@ -20,7 +20,10 @@ namespace {
 void leaveRoom(Schedule& s, const Arch& arch) {
   constexpr int64_t kVector = 4;
   const int64_t held = arch.clusters() ? 32 : 24;
-  if (s.vector > kVector) s.team *= s.vector / kVector, s.vector = kVector;
+  if (s.vector > kVector) {
+    s.team *= s.vector / kVector;
+    s.vector = kVector;
+  }
   if (!arch.clusters()) s.rows = std::min<int64_t>(s.rows, 2);
   if (s.hold) s.hold = std::max<int64_t>(1, held / (s.rows * s.vector));
 }

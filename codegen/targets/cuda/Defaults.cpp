@@ -47,7 +47,11 @@ static bool holdRun(Schedule& s, int64_t count, int64_t target, int64_t most, in
     const bool uneven = team > kSchedulers * kWarp && team % (kSchedulers * kWarp);
     double score =
         waste + 0.15 * distance + (uneven ? 0.16 : 0) + (team > 256 ? 0.1 * double(team) / 256 : 0);
-    if (best < 0 || score < bestScore) best = team, bestScore = score, s.tile = tile;
+    if (best < 0 || score < bestScore) {
+      best = team;
+      bestScore = score;
+      s.tile = tile;
+    }
   }
   if (best < 0) return false;
   s.team = best;
@@ -117,7 +121,10 @@ static RunRule ruleOf(const KernelTraits& traits, const Arch& arch) {
   if (!isMeasured(traits, arch)) {
     const bool sums = traits.partials > 0, wide = traits.dataBytes == 4;
     rule = {sums ? 16 : 32, sums ? 32 : 64, 0};
-    if (arch.clusters()) rule.most = sums ? 24 : wide ? 32 : 48, rule.ofLarge = sums || wide ? 16 : 24;
+    if (arch.clusters()) {
+      rule.most = sums ? 24 : wide ? 32 : 48;
+      rule.ofLarge = sums || wide ? 16 : 24;
+    }
   }
   for (int64_t* elements : {&rule.wanted, &rule.most, &rule.ofLarge}) *elements = fitting(*elements, traits);
   return rule;
@@ -222,7 +229,8 @@ static bool holdShared(Schedule& s, const KernelTraits& traits, const Arch& arch
       s.shared = llvm::divideCeil(traits.width / s.vector, s.team * s.cluster) - s.tile;
       if (s.shared > 0 && !whyIllegal(traits, s, least)) return true;
     }
-  s.shared = 0, s.cluster = s.grid = 1;
+  s.shared = 0;
+  s.cluster = s.grid = 1;
   return false;
 }
 
@@ -240,13 +248,18 @@ static int64_t vectorOf(const KernelTraits& traits, const Arch& arch) {
 /// Completes the schedule of rows that have statistics of their own.
 static Schedule linesSchedule(const KernelTraits& traits, const Arch& arch, Schedule s) {
   if (!traits.width || traits.runPartials) {
-    s.tile = 0, s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
+    s.tile = 0;
+    s.team = s.threads = traits.width && traits.width < 1024 ? 128 : 256;
   } else if (!holdRun(s, traits, arch)) {
     const int64_t wide = s.vector;
     while (!traits.peelable && traits.width % s.vector)
       s.vector /= 2;  // the accesses of longer rows with sums must be aligned
     const bool held = (s.vector < wide && holdRun(s, traits, arch)) || holdShared(s, traits, arch);
-    if (!held) s.tile = 0, s.team = s.threads = 512, s.cluster = 1;  // too long: every sweep reads it
+    if (!held) {
+      s.tile = 0;
+      s.team = s.threads = 512;
+      s.cluster = 1;
+    }  // too long: every sweep reads it
   }
   const int64_t tasks = s.shared ? arch.multiprocessors : 2 * arch.multiprocessors;
   s.chunks = std::max<int64_t>(1, tasks / (s.cluster * s.grid));
@@ -265,9 +278,15 @@ static Schedule linesSchedule(const KernelTraits& traits, const Arch& arch, Sche
 
 /// Completes the schedule of statistics over a segment: a team for each run of a row.
 static Schedule blocksSchedule(const KernelTraits& traits, const Arch& arch, Schedule s) {
-  s.threads = 256, s.blocks = 1, s.chunks = 4096;
+  s.threads = 256;
+  s.blocks = 1;
+  s.chunks = 4096;
   if (traits.backward) s.vector = std::min<int64_t>(s.vector, kMostOfSums);
-  const auto walk = [&] { s.tile = 0, s.team = s.threads, s.rows = 1; };
+  const auto walk = [&] {
+    s.tile = 0;
+    s.team = s.threads;
+    s.rows = 1;
+  };
   if (!traits.width || traits.runPartials) {
     walk();
     return s;

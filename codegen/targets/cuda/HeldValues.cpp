@@ -32,7 +32,10 @@ void HeldValues::fetch(ArrayRef<TensorOp> tensors, ArrayRef<Replica> replicas, V
         SmallVector<Type> wantedTypes;
         for (int64_t k = first; k < end; ++k)
           for (TensorOp t : tensors)
-            if (!find(t, r, k)) wanted.emplace_back(t, k), wantedTypes.push_back(k_.storedType(t, lanes));
+            if (!find(t, r, k)) {
+              wanted.emplace_back(t, k);
+              wantedTypes.push_back(k_.storedType(t, lanes));
+            }
         const Value some = l_.both(l_.both(replica.active, position.inside), condition);
         all.append(k_.loadWhere(some, wantedTypes, [&, r = r] {
           Values loaded;

@@ -151,7 +151,10 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
   Launch launch{.threads = kVectorThreads, .blocks = 1};
   int64_t folds = 0, values = 0;
   for (auto slab : phase.getOps<SlabOp>())
-    for (FoldOp fold : foldsToDivide(slab)) ++folds, values += int64_t(fold.getReads().size());
+    for (FoldOp fold : foldsToDivide(slab)) {
+      ++folds;
+      values += int64_t(fold.getReads().size());
+    }
   if (folds > 0) {
     launch.slices = std::clamp<int64_t>(llvm::PowerOf2Ceil(s.chunks / kChunksOfSlice), 1, kMostSlices);
     launch.threads = std::max(kVectorThreads, launch.slices * kFoldedFeatures);
@@ -167,7 +170,10 @@ Launch launchOf(PhaseOp phase, const Schedule& s) {
     const bool column = slab.getKind() == SlabKind::Column;
     if (slab.getKind() == SlabKind::Stream || (column && !phase.isOverFeatures()))
       launch.columns = columnsOf(s);
-    if (slab.isPer(Axis::Row) || column) launch.cluster = s.cluster, launch.grid = s.grid;
+    if (slab.isPer(Axis::Row) || column) {
+      launch.cluster = s.cluster;
+      launch.grid = s.grid;
+    }
   }
   return launch;
 }

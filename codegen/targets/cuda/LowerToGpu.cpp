@@ -48,7 +48,9 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, PhaseOp phase, gpu::GPUF
     Value segment = take(), row = take();
     a.strides.push_back({segment, row, {}});
   }
-  a.segments = take(), a.rows = take(), a.features = take();
+  a.segments = take();
+  a.rows = take();
+  a.features = take();
   unsigned scalars = next, cuts = next + kernel.getNumbers().size();
   a.scalar = [function, scalars](unsigned i) mutable -> Value { return function.getArgument(scalars + i); };
   a.cut = [function, cuts](unsigned phase, Arguments::CutField field) mutable -> Value {
@@ -90,8 +92,10 @@ static void lowerPhase(OpBuilder& b, KernelOp kernel, PhaseOp phase, StringRef n
   TeamLowering lowering(loops, frame, schedule, launch, function);  // its variables are in the entry block
   if (const auto brief = briefUnits(phase, schedule, arch)) {
     const auto [begin, end] = frame.range();
-    loops.when(loops.less(loops.sub(end, begin), loops.index(*brief)), {},
-               [&] { return letNextLaunchBegin(b, phase.getLoc()), Values(); });
+    loops.when(loops.less(loops.sub(end, begin), loops.index(*brief)), {}, [&] {
+      letNextLaunchBegin(b, phase.getLoc());
+      return Values();
+    });
   }
   if (endsEarly(phase, arch)) lowering.letNextBegin();
   lowering.run();

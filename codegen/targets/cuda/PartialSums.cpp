@@ -274,7 +274,10 @@ Values PartialSums::forEachStep(Units units, int64_t stride, Values zeros,
         const Value next = l_.add(first, l_.index(block));
         Values own = inner(first, l_.min(next, units.end));
         if (beforeTheLast_ && inRegisters() && !access_.byClasses())
-          l_.when(l_.isFalse(l_.less(next, units.end)), {}, [&] { return beforeTheLast_(), Values(); });
+          l_.when(l_.isFalse(l_.less(next, units.end)), {}, [&] {
+            beforeTheLast_();
+            return Values();
+          });
         flush(asks ? Value(running.back()) : Value());
         own = l_.combineEach(running, own, combiners);
         own.append(ahead);

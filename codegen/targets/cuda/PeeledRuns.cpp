@@ -152,7 +152,8 @@ Value PeeledRuns::loadShifted(TensorOp t, Value address) {
       moved.push_back(l_.select(yes, words[i + count], words[i]));
     words = moved;
   };
-  drop(2), drop(1);
+  drop(2);
+  drop(1);
   if (perWord == 2) {
     Value yes = bit(1), half = arith::ConstantOp::create(b, l_.loc, b.getI32IntegerAttr(16));
     for (int64_t i = 0; i < needed; ++i) {

@@ -82,7 +82,10 @@ static Version leastVersion(const llvm::Module& ir) {
 
 bool llvmKnows(llvm::StringRef arch) {
   auto machine = machineOf("sm_80");
-  if (!machine) return llvm::consumeError(machine.takeError()), false;
+  if (!machine) {
+    llvm::consumeError(machine.takeError());
+    return false;
+  }
   return (*machine)->getMCSubtargetInfo()->isCPUStringValid(arch);
 }
 

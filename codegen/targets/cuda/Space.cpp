@@ -136,9 +136,12 @@ std::string family(const KernelTraits& traits, const Schedule& s) {
     if (holds) words.append(" ").append(word);
   };
   add((traits.lines || traits.blocks) && s.tile == 0, "walked");
-  add(s.hold > 0, "held"), add(s.shared > 0, "shared");
-  add(s.cluster > 1, "cluster"), add(s.grid > 1, "grid");
-  add(s.prefetch.kind == Prefetch::Async, "copied"), add(s.prefetch.inBulk(), "bulk");
+  add(s.hold > 0, "held");
+  add(s.shared > 0, "shared");
+  add(s.cluster > 1, "cluster");
+  add(s.grid > 1, "grid");
+  add(s.prefetch.kind == Prefetch::Async, "copied");
+  add(s.prefetch.inBulk(), "bulk");
   return words;
 }
 

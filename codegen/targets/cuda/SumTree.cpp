@@ -26,7 +26,10 @@ void SumTree::beginStep(Value turn) {
 }
 
 void SumTree::taskBarrier() {
-  if (k_.gridded()) return arriveAtGrid(), waitForGrid();
+  if (k_.gridded()) {
+    arriveAtGrid();
+    return waitForGrid();
+  }
   if (!k_.clustered()) return k_.barrier();
   arriveAtCluster(l_.b, l_.loc);
   waitForCluster(l_.b, l_.loc);

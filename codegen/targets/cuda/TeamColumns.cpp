@@ -15,7 +15,8 @@ namespace normc::codegen::cuda {
 void TeamLowering::columns(SlabOp s) {
   run_.place = k_.placeOf(s_.team);
   if (k_.taskBlocks() > 1) {  // blocks share the columns and divide the rows
-    run_.place.team = s_.team, run_.place.lane = run_.place.spanLane;
+    run_.place.team = s_.team;
+    run_.place.lane = run_.place.spanLane;
     run_.place.unit = l_.add(l_.mul(k_.rank, l_.index(run_.place.units)), run_.place.unit);
     run_.place.units *= k_.taskBlocks();
   }
@@ -37,7 +38,8 @@ void TeamLowering::columns(SlabOp s) {
       body(s, replicas);
       k_.barrier();
     }
-    columnRows_.tensors.clear(), columnRows_.rows.clear();
+    columnRows_.tensors.clear();
+    columnRows_.rows.clear();
   };
   if (f_.phase().isOverFeatures())
     return l_.forEach(begin_, end_, columnsOf(s_),
@@ -85,7 +87,8 @@ TeamLowering::Replicas TeamLowering::rowsFrom(const Replica& column, Value first
 
 /// Reads the first rows of every tensor with rows. All loads are in flight before the first is used.
 void TeamLowering::holdRows(const Replica& column) {
-  columnRows_.tensors.clear(), columnRows_.rows.clear();
+  columnRows_.tensors.clear();
+  columnRows_.rows.clear();
   if (!s_.hold || !slab_.getResident()) return;
   for (auto sweep : slab_.getOps<SweepOp>()) {
     for (TensorOp t : f_.tensors(sweep.getReads())) {

@@ -39,8 +39,10 @@ static int64_t registersOfCongruent(const KernelTraits& traits, const Schedule& 
 Schedule spread(const KernelTraits& traits, const Schedule& s) {
   Schedule spread = s;
   while (traits.lines && registersOfCongruent(traits, spread) > registersFor(s) && spread.tile % 2 == 0 &&
-         s.threads % (2 * spread.team * traits.groups) == 0)
-    spread.tile /= 2, spread.team *= 2;
+         s.threads % (2 * spread.team * traits.groups) == 0) {
+    spread.tile /= 2;
+    spread.team *= 2;
+  }
   return spread;
 }
 

@@ -106,8 +106,9 @@ class Writer {
     }
     if (auto sweep = dyn_cast<SweepOp>(op)) {
       if (sweep.getCondition()) j_.attribute("condition", number(sweep.getCondition()));
-      symbols("reads", sweep.getReads()), symbols("writes", sweep.getWrites()),
-          symbols("partials", sweep.getPartials());
+      symbols("reads", sweep.getReads());
+      symbols("writes", sweep.getWrites());
+      symbols("partials", sweep.getPartials());
       if (auto combiners = sweep.getCombiners())
         j_.attributeArray("combiners", [&] {
           for (Combiner combiner : *combiners) j_.value(stringifyCombiner(combiner));
@@ -187,8 +188,11 @@ std::string requestOf(KernelOp kernel, const Schedule& s, const cpu::Isa& isa, l
     json.attribute("target", isa.name);
     json.attribute("emit", emit);
     json.attributeObject("schedule", [&] {
-      json.attribute("vector", s.vector), json.attribute("rows", s.rows), json.attribute("unroll", s.unroll);
-      json.attribute("tile", s.tile), json.attribute("columns", s.columns);
+      json.attribute("vector", s.vector);
+      json.attribute("rows", s.rows);
+      json.attribute("unroll", s.unroll);
+      json.attribute("tile", s.tile);
+      json.attribute("columns", s.columns);
       json.attribute("scalar_tail", s.scalarTail);
     });
     if (!count.empty())

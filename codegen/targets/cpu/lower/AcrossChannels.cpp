@@ -106,7 +106,8 @@ void PhaseLowering::acrossChannels(SlabOp s, Value begin, Value end) {
         p.rows = l_.min(step, l_.sub(to, row));
         // Behind the last piece of a segment, be it another task's, come the next features in memory.
         Value behind = l_.add(row, step), more = l_.less(behind, rows);
-        p.nextRow = l_.select(more, behind, zero), p.nextFeature = l_.select(more, zero, width);
+        p.nextRow = l_.select(more, behind, zero);
+        p.nextFeature = l_.select(more, zero, width);
         llvm::SaveAndRestore current(piece_, &p);
         llvm::SaveAndRestore begins(runBegin_, row);
         llvm::SaveAndRestore next(next_, steps_.large && schedule_.getFetch() ? p.nextRow : Value());
@@ -140,7 +141,8 @@ void PhaseLowering::scalarsOfPiece(ArrayRef<Operation*> ops) {
     llvm::SaveAndRestore of(lanes_, width);
     llvm::SaveAndRestore masked(laneMask_, mask);
     Replica r;
-    r.at = piece_->at, r.values = shared_;
+    r.at = piece_->at;
+    r.values = shared_;
     r.at.row = l_.add(r.at.row, offset);
     for (Operation* op : ops) {
       op->walk([&](Operation* inner) {
@@ -186,13 +188,17 @@ void PhaseLowering::sweepPiece(SweepOp op) {
                   [&](Value first, int64_t count) { features(s, first, count); });
     return Values();
   });
-  l_.when(l_.isFalse(staged), {}, [&] { return direct(), Values(); });
+  l_.when(l_.isFalse(staged), {}, [&] {
+    direct();
+    return Values();
+  });
 }
 
 void PhaseLowering::features(Sweep& s, Value first, int64_t count) {
   Replicas replicas(count);
   for (auto [i, r] : llvm::enumerate(replicas)) {
-    r.at = piece_->at, r.values = shared_;
+    r.at = piece_->at;
+    r.values = shared_;
     r.at.feature = l_.add(r.at.feature, l_.add(first, l_.index(i)));
     hoist(s, r);
   }

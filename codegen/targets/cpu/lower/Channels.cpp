@@ -32,7 +32,10 @@ void PhaseLowering::channelSweep(SweepOp op, Replicas& replicas, Replica* all) {
   if (op.getCondition()) segments = l_.select(mapped(op.getCondition(), replicas[0].values), segments, none);
   auto run = [&](Value segment, Values sums, bool flushes) {
     Replicas rows = replicas;
-    for (Replica& r : rows) r.at.segment = segment, hoist(s, r);
+    for (Replica& r : rows) {
+      r.at.segment = segment;
+      hoist(s, r);
+    }
     return along(s, rows, width, sums, flushes);
   };
   if (!s.slots) return l_.forEach(none, segments, 1, [&](Value segment) { run(segment, {}, false); });
@@ -198,7 +201,8 @@ void PhaseLowering::channelStreamSweep(SweepOp op, Value begin, Value end) {
   l_.when(l_.less(begin, end), {}, [&] {
     auto sweep = [&] { stream.sweep(begin, end); };
     if (!s.writes.empty()) return cutRuns(sweep, [&] { stream.sweepWithLeads(begin, end); });
-    return sweep(), Values();
+    sweep();
+    return Values();
   });
 }
 

@@ -57,7 +57,8 @@ void PhaseLowering::columnTiles(SlabOp s, Value begin, Value end, Coordinates at
       l_.forEach(begin, l_.min(end, first), vectors * lanes, [&](Value f) { columnTile(s, at, f, vectors); });
     Value mine = l_.both(l_.less(begin, l_.add(first, l_.index(1))), l_.less(first, end));
     l_.when(mine, {}, [&] {
-      return columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value()), Values();
+      columnTile(s, at, first, last->vectors, last->rest ? l_.index(last->rest) : Value());
+      return Values();
     });
     return;
   }

@@ -49,7 +49,8 @@ KeptElements::KeptElements(SlabOp slab) : slab_(slab) {
   if (slab.getKind() != SlabKind::Run || sweeps.size() < 2) return;
   for (SweepOp sweep : {sweeps.front(), sweeps.back()})
     if (sweep->getBlock() != &slab.getBody().front() || sweep.getCondition() || sweep.getMates()) return;
-  first_ = sweeps.front(), last_ = sweeps.back();
+  first_ = sweeps.front();
+  last_ = sweeps.back();
   choose();
   for (Value v : values_) move(v);
   leave();

@@ -128,21 +128,34 @@ Value PhaseLowering::leadOf(Sweep& s, ArrayRef<Replica> replicas, Value width) {
 }
 
 Values PhaseLowering::cutRuns(llvm::function_ref<void()> code, llvm::function_ref<void()> withLeads) {
-  if (f_.featuresLast() || !steps_.large || !large_.leads) return code(), Values();
+  if (f_.featuresLast() || !steps_.large || !large_.leads) {
+    code();
+    return Values();
+  }
   Value cut = l_.both(large_.behindLead, l_.isFalse(large_.nonTemporal));
   l_.when(cut, {}, [&] {
     llvm::SaveAndRestore leads(runsHaveLeads_, true);
-    return withLeads(), Values();
+    withLeads();
+    return Values();
   });
-  return l_.when(l_.isFalse(cut), {}, [&] { return code(), Values(); });
+  return l_.when(l_.isFalse(cut), {}, [&] {
+    code();
+    return Values();
+  });
 }
 
 void PhaseLowering::Sweep::flushNonTemporal(AccessLowering& f, Loops& l, Value nonTemporal) {
   auto none = [] { return Values(); };
   auto all = pending;
-  l.when(nonTemporal, {}, [&] { return flush(f, true), none(); });
+  l.when(nonTemporal, {}, [&] {
+    flush(f, true);
+    return none();
+  });
   pending = all;
-  l.when(l.isFalse(nonTemporal), {}, [&] { return flush(f), none(); });
+  l.when(l.isFalse(nonTemporal), {}, [&] {
+    flush(f);
+    return none();
+  });
 }
 
 /// Emits the stores of a step, as non-temporal ones where the `vectors` of a run fill cache lines.

@@ -47,7 +47,9 @@ static Arguments argumentsOf(Loops& l, KernelOp kernel, func::FuncOp function) {
     Value segment = take(), row = take(), task = take();
     a.strides.push_back({segment, row, task});
   }
-  a.segments = take(), a.rows = take(), a.features = take();
+  a.segments = take();
+  a.rows = take();
+  a.features = take();
   Value scalars = take(), cuts = take();
   a.task = take();
   a.scalar = [&l, scalars](unsigned i) { return elementAt(l, scalars, l.b.getF64Type(), i); };

@@ -122,7 +122,10 @@ Value PhaseLowering::probeAll(ProbeOp op, Replicas& replicas) {
 /// side. Adding them halves each sum.
 static void halves(SmallVector<int64_t>& low, SmallVector<int64_t>& high, int64_t lanes, int64_t width) {
   for (int64_t first = 0; first < lanes; first += width)
-    for (int64_t i = first; i < first + width / 2; ++i) low.push_back(i), high.push_back(i + width / 2);
+    for (int64_t i = first; i < first + width / 2; ++i) {
+      low.push_back(i);
+      high.push_back(i + width / 2);
+    }
 }
 
 Value PhaseLowering::horizontals(ArrayRef<Value> vectors, Combiner combiner) {

@@ -38,7 +38,10 @@ void PhaseLowering::run() {
     }
   }
   if (Value weak = stage_ || large_.leads ? large_.pastCaches : large_.nonTemporal)
-    l_.when(weak, {}, [&] { return orderStores(), Values(); });
+    l_.when(weak, {}, [&] {
+      orderStores();
+      return Values();
+    });
 }
 
 /// True if a task has rows of every feature, with layout channels_first.
@@ -61,7 +64,8 @@ void PhaseLowering::takeWholeSegments() {
     Value up = l_.mul(l_.div(l_.add(unit, l_.sub(rows, l_.index(1))), rows), rows);
     return l_.select(cuts, unit, l_.min(up, units));
   };
-  begin_ = rounded(begin_), end_ = rounded(end_);
+  begin_ = rounded(begin_);
+  end_ = rounded(end_);
 }
 
 /// Clears every partial of the task, also if the task has no row.
@@ -93,8 +97,14 @@ void PhaseLowering::slab(SlabOp s) {
   if (isAcrossChannels()) allocatePiece(s);
   if (kind_ == Kind::Column && !isAcrossChannels()) allocateShifts(s);
   Value begin = begin_, end = s.getHead() ? headEnd(begin_, end_, *s.getHead()) : end_;
-  if (s.isSplit()) begin = l_.index(0), end = l_.mul(f_.segments(), f_.rows());
-  if (s.isOfRows()) begin = l_.index(0), end = f_.features();
+  if (s.isSplit()) {
+    begin = l_.index(0);
+    end = l_.mul(f_.segments(), f_.rows());
+  }
+  if (s.isOfRows()) {
+    begin = l_.index(0);
+    end = f_.features();
+  }
   llvm::SaveAndRestore keeps(keeps_, keptBy(s, steps_.rows));
   const bool once = kind_ == Kind::Column && !isAcrossChannels();
   if (!large_.is || s.getHead() || !s.hasSweeps() || once) return lower(s, begin, end);
@@ -108,7 +118,8 @@ void PhaseLowering::slab(SlabOp s) {
     };
     llvm::SaveAndRestore large(steps_.large, true);
     if (kind_ == Kind::Run) return cutRuns([&] { inSteps(rows); }, [&] { inSteps(1); });
-    return inSteps(rows), Values();
+    inSteps(rows);
+    return Values();
   });
   l_.when(l_.isFalse(large_.is), {}, [&] {
     lower(s, begin, end);
@@ -143,7 +154,8 @@ KeptElements* PhaseLowering::keptBy(SlabOp s, int64_t runs) {
 void PhaseLowering::shareUniform(SlabOp s) {
   llvm::SaveAndRestore scalars(lanes_, int64_t(0));
   Replica once;
-  once.at.chunk = f_.task(), once.values = shared_;
+  once.at.chunk = f_.task();
+  once.values = shared_;
   for (Operation& op : s.getBody().front()) {
     auto load = dyn_cast<LoadOp>(op);
     auto count = dyn_cast<CountOp>(op);
@@ -257,7 +269,10 @@ void PhaseLowering::blocksOfRuns(BlocksOp op, Replica& all, Replicas& replicas,
 void PhaseLowering::blocks(SlabOp s, Value begin, Value end) {
   auto blocksFrom = [&](Value unit, int64_t count) {
     Replicas replicas(count);
-    for (auto [r, at] : llvm::zip(replicas, unitsFrom(unit, count))) r.at = at, r.values = shared_;
+    for (auto [r, at] : llvm::zip(replicas, unitsFrom(unit, count))) {
+      r.at = at;
+      r.values = shared_;
+    }
     bool grouped = s.isPer(Axis::Group) && f_.featuresLast();
     runBegin_ = grouped ? l_.mul(replicas[0].at.group, f_.groupWidth(Axis::Group)) : l_.index(0);
     body(s, replicas);
@@ -290,7 +305,10 @@ void PhaseLowering::body(SlabOp s, Replicas& replicas) {
     } else if (auto probe = dyn_cast<ProbeOp>(op); probe && shifts_ && replicas.size() > 1) {
       probeTile(probe, replicas);
     } else if (!sweep) {
-      for (Replica& r : replicas) maskOf(r, replicas), scalarOp(op, r);
+      for (Replica& r : replicas) {
+        maskOf(r, replicas);
+        scalarOp(op, r);
+      }
     } else if (kind_ == Kind::Run) {
       runSweep(sweep, replicas);
     } else if (kind_ == Kind::Block) {

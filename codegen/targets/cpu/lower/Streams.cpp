@@ -53,7 +53,11 @@ void PhaseLowering::streamSweep(SweepOp op, Value begin, Value end) {
       Value most = l_.add(first, l_.roundDown(l_.sub(last, first), together));
       l_.forEach(first, most, together, [&](Value unit) { rowsFrom(unit, together); });
       if (together == 1) return;
-      if (beforeRest) l_.when(l_.less(most, last), {}, [&] { return beforeRest(), Values(); });
+      if (beforeRest)
+        l_.when(l_.less(most, last), {}, [&] {
+          beforeRest();
+          return Values();
+        });
       l_.forEach(most, last, 1, [&](Value unit) { rowsFrom(unit, 1); });
     };
     if (s.partials.empty() || slab_.getHead()) return rowsBetween(begin, end, {});

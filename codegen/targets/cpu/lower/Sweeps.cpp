@@ -112,7 +112,8 @@ void PhaseLowering::element(Sweep& s, MutableArrayRef<Replica> replicas, Value o
       if (mask && !column) v = l_.select(mask, v, l_.identity(*combiner, v.getType()));
       if (lanes != schedule_.getVector() && !column) v = inFirstLanes(v, *combiner);
       sums[slot] = sums[slot] ? l_.combine(*combiner, sums[slot], v) : v;
-      slot += stride, ++combiner;
+      slot += stride;
+      ++combiner;
     };
     for (size_t k = 0; k < s.sums; ++k) add(value(next++));
     for (auto& terms : ofRows) terms.push_back(value(next++));
@@ -158,7 +159,8 @@ void PhaseLowering::prefetchNext(ArrayRef<Replica> replicas, Value offset, int64
     Coordinates at;
     if (piece_) {
       at = replica.at;
-      at.feature = l_.add(at.feature, piece_->nextFeature), at.row = l_.add(next_, offset);
+      at.feature = l_.add(at.feature, piece_->nextFeature);
+      at.row = l_.add(next_, offset);
     } else {
       at = unitCoordinates(l_.add(next_, l_.index(int64_t(r))));
       (f_.featuresLast() ? at.feature : at.row) = l_.add(runBegin_, offset);
@@ -360,7 +362,8 @@ void PhaseLowering::writeInTurn(Sweep& s, Replicas& replicas, Value width) {
     s.stores = false;
     along(s, replicas, width, {});
   }
-  s.stores = true, s.collects = false;
+  s.stores = true;
+  s.collects = false;
   llvm::SaveAndRestore longer(steps_.unroll, steps_.large ? steps_.unroll : unrollInTurn(replicas.size()));
   for (auto [i, r] : llvm::enumerate(replicas)) {
     llvm::SaveAndRestore next(next_, next_ ? l_.add(next_, l_.index(int64_t(i))) : Value());
@@ -432,7 +435,10 @@ void PhaseLowering::blockSweep(SweepOp op, Replicas& replicas) {
 
 void PhaseLowering::columnSweep(SweepOp op, Replicas& replicas) {
   Sweep s(partsOf(op));
-  for (Replica& r : replicas) maskOf(r, replicas), hoist(s, r);
+  for (Replica& r : replicas) {
+    maskOf(r, replicas);
+    hoist(s, r);
+  }
   Value rows = f_.rows();
   if (op.getCondition()) rows = l_.select(mapped(op.getCondition(), replicas[0].values), rows, l_.index(0));
   const SmallVector<Combiner> combiners = s.combinersOf(replicas.size(), 1);

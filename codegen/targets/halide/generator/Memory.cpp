@@ -203,17 +203,22 @@ Expr Memory::index(const Tensor& t, const Coordinates& at) {
   }
   for (const std::string& axis : t.axes) {
     Expr extent = wide(1), here;
-    if (axis == "segment")
-      extent = segments(), here = at.segment;
-    else if (axis == "row")
-      extent = rows(), here = at.row;
-    else if (axis == "feature")
-      extent = features(), here = at.feature;
-    else if (axis == "group")
-      extent = wide(kernel_.groups), here = at.group;
-    else if (axis == "window")
-      extent = wide(t.window), here = at.window;
-    else
+    if (axis == "segment") {
+      extent = segments();
+      here = at.segment;
+    } else if (axis == "row") {
+      extent = rows();
+      here = at.row;
+    } else if (axis == "feature") {
+      extent = features();
+      here = at.feature;
+    } else if (axis == "group") {
+      extent = wide(kernel_.groups);
+      here = at.group;
+    } else if (axis == "window") {
+      extent = wide(t.window);
+      here = at.window;
+    } else
       here = t.chunkPhase() == phase_ ? task() : at.chunk;
     if (!here.defined())
       throw Refusal("'" + t.name + "' has an axis '" + axis + "' that its slab does not have");

@@ -128,7 +128,10 @@ class OpReader {
     if (n.has("head")) op.head = n.at("head").integer();
     if (n.has("contract")) op.contract = n.at("contract").flag();
     if (n.has("in_segment")) op.inSegment = n.at("in_segment").flag();
-    if (op.name == "slab") op.kind = kindOf(n.at("kind")), op.per = n.at("per").texts();
+    if (op.name == "slab") {
+      op.kind = kindOf(n.at("kind"));
+      op.per = n.at("per").texts();
+    }
     for (auto [key, list] :
          {std::pair{"reads", &op.reads}, {"writes", &op.writes}, {"partials", &op.partials}})
       if (n.has(key)) *list = tensors(n.at(key));

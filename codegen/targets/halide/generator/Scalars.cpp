@@ -93,8 +93,10 @@ size_t Translation::scalars(const std::vector<Op>& ops, size_t first, Nest& nest
     const bool again = std::any_of(touched.begin(), touched.end(), [&](const std::string& t) {
       return std::find(written.begin(), written.end(), m_.aliasKey(kernel_.tensor(t))) != written.end();
     });
-    if (again || (op.name == "fold" && !writes.empty()))
-      settle(nest, replicas, lanes, writes, ops, i), written.clear();
+    if (again || (op.name == "fold" && !writes.empty())) {
+      settle(nest, replicas, lanes, writes, ops, i);
+      written.clear();
+    }
     if (op.name == "fold")
       fold(op, nest, replicas, lanes);
     else if (op.name == "probe")
@@ -192,7 +194,8 @@ Expr Translation::count(const Op& op, Nest* nest, const Replica* replica) {
           "", n,
           [&](Expr i) {
             Coordinates at;
-            at.segment = replica->at.segment, at.row = i;
+            at.segment = replica->at.segment;
+            at.row = i;
             return at;
           },
           nest);

@@ -46,7 +46,8 @@ Func Translation::run() {
 
 Coordinates Translation::unitCoordinates(Expr unit) {
   Coordinates at;
-  at.segment = wide(0), at.chunk = m_.task();
+  at.segment = wide(0);
+  at.chunk = m_.task();
   const std::vector<std::string>& axes = m_.phase().units;
   if (axes.size() == 2) {
     Expr extent = axes[1] == "row" ? m_.rows() : axes[1] == "feature" ? m_.features() : m_.groups("group");

@@ -98,7 +98,10 @@ void Translation::update(Stage& stage, Nest& nest, Expr lane, const Exprs& value
   // The token names the domain, also if nothing else depends on it.
   Exprs named = after;
   std::vector<RVar> loops;
-  for (int i = 0; i < domain.dimensions(); ++i) loops.push_back(domain[i]), named.push_back(domain[i]);
+  for (int i = 0; i < domain.dimensions(); ++i) {
+    loops.push_back(domain[i]);
+    named.push_back(domain[i]);
+  }
   next.push_back(writeCall(writes, named));
   if (stage.values > 0) noteChain(domain);
   const int number = stage.func.num_update_definitions();

@@ -65,7 +65,8 @@ void answer(const Request& request, const std::string& path) {
     if (!request.count.empty()) {
       const Traffic t =
           trafficOf(functions.back(), memory, {request.count[0], request.count[1], request.count[2]});
-      traffic.reads += t.reads, traffic.writes += t.writes;
+      traffic.reads += t.reads;
+      traffic.writes += t.writes;
     }
     if (request.emit == "stmt")
       text << "func " << symbol << " (args, task) {\n" << functions.back().body << "}\n\n";
@@ -82,7 +83,10 @@ void answer(const Request& request, const std::string& path) {
                        {"symbol", kernel.symbol},
                        {"seconds", took.count()},
                        {"longest_chain", longestChain}};
-  if (!request.count.empty()) facts["reads"] = traffic.reads, facts["writes"] = traffic.writes;
+  if (!request.count.empty()) {
+    facts["reads"] = traffic.reads;
+    facts["writes"] = traffic.writes;
+  }
   for (const Phase& phase : kernel.phases) facts["phases"].push_back(kernel.symbol + "_" + phase.name);
   std::cout << facts.dump() << "\n";
 }
